@@ -1,0 +1,41 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+
+namespace CLI {
+class App;
+}
+
+namespace gradflow {
+
+// The subcommands, one file each, all in one pattern:
+//
+//   namespace {
+//   struct Options { std::string path; bool json = false; };   // what the command line says
+//   Exit run(const Options& options) { ... }                     // throws Error for what cannot be done
+//   }
+//   void add_describe(CLI::App& program, Action& action) {
+//     CLI::App* command = program.add_subcommand("describe", "what it does, in a line");
+//     auto options = std::make_shared<Options>();
+//     command->add_option("CONFIG", options->path, "configuration file")->required();
+//     command->callback([options, &action] { action = [options] { return run(*options); }; });
+//   }
+//
+// The command line is read to its end before the action starts: a wrong one never begins to work. A new command is such
+// a file, a line here and a line in main.cpp.
+
+/// What the command line asks for; main runs it and ends with its exit code.
+using Action = std::function<Exit()>;
+
+void add_validate(CLI::App& program, Action& action);
+void add_schema(CLI::App& program, Action& action);
+void add_info(CLI::App& program, Action& action);
+
+/// The repeatable option --set KEY=VALUE, as `load_config` takes it.
+void add_set_option(CLI::App& command, std::vector<std::string>& overrides);
+
+}  // namespace gradflow

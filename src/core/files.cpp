@@ -1,0 +1,183 @@
+#include "core/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace gradflow {
+namespace {
+
+constexpr std::size_t flush_beyond = std::size_t{1} << 20;
+
+std::string_view remedy(int error_number) {
+  switch (error_number) {
+    case ENOENT: return "check the path";
+    case EACCES:
+    case EPERM: return "check its permissions or choose another place";
+    case EROFS: return "the file system cannot be written; choose another place";
+    case ENOSPC:
+    case EDQUOT: return "free some space or choose another place";
+    case EISDIR: return "name a file, not a folder";
+    case ENOTDIR:
+    case EEXIST: return "a part of the path is a file where a folder must be; choose another path";
+    case EMFILE:
+    case ENFILE: return "too many files are open; raise `ulimit -n`";
+    case EFBIG: return "raise `ulimit -f`";
+    case ENAMETOOLONG: return "choose a shorter name";
+    case ENOLCK:
+    case EOPNOTSUPP: return "choose a folder on a file system that offers locks";
+    default: return "choose another place";
+  }
+}
+
+int open_retrying(const std::string& path, int flags) {
+  int descriptor;
+  do descriptor = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+  while (descriptor < 0 && errno == EINTR);
+  return descriptor;
+}
+
+/// Writes all of it; the errno value of the failure, or 0.
+int write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = ::write(descriptor, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return errno;
+    if (count == 0) return ENOSPC;
+    text.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return 0;
+}
+
+int sync_retrying(int descriptor) {
+  int result;
+  do result = ::fsync(descriptor);
+  while (result != 0 && errno == EINTR);
+  // Pipes, devices and some network file systems have nothing to sync.
+  return result == 0 || errno == EINVAL || errno == ENOTSUP ? 0 : errno;
+}
+
+std::string folder_of(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  return folder.empty() ? "." : folder.string();
+}
+
+/// Without this a crash of the machine may lose the rename although the file's content is safe.
+int sync_folder(const std::string& folder) {
+  const int descriptor = open_retrying(folder, O_RDONLY | O_DIRECTORY);
+  if (descriptor < 0) return errno;
+  const int failure = sync_retrying(descriptor);
+  ::close(descriptor);
+  return failure;
+}
+
+/// The errno value of the failure, or 0.
+int write_and_rename(const std::string& temporary, const std::string& path, std::string_view content) {
+  const int descriptor = open_retrying(temporary, O_WRONLY | O_CREAT | O_TRUNC);
+  if (descriptor < 0) return errno;
+  int failure = write_all(descriptor, content);
+  if (failure == 0) failure = sync_retrying(descriptor);
+  if (::close(descriptor) != 0 && failure == 0 && errno != EINTR) failure = errno;
+  if (failure == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) failure = errno;
+  if (failure != 0) ::unlink(temporary.c_str());
+  return failure;
+}
+
+}  // namespace
+
+Error file_error(const std::string& path, std::string_view what, int error_number) {
+  return Error(path + ": " + std::string(what) + " (" + std::generic_category().message(error_number) + "); " +
+               std::string(remedy(error_number)));
+}
+
+std::string read_file(const std::string& path) {
+  const int descriptor = open_retrying(path, O_RDONLY);
+  if (descriptor < 0) throw file_error(path, "cannot be read", errno);
+  std::string content;
+  std::array<char, 1 << 16> buffer;
+  int failure = 0;
+  while (true) {
+    const ssize_t count = ::read(descriptor, buffer.data(), buffer.size());
+    if (count > 0) content.append(buffer.data(), static_cast<std::size_t>(count));
+    if (count == 0) break;
+    if (count < 0 && errno != EINTR) {
+      failure = errno;
+      break;
+    }
+  }
+  ::close(descriptor);
+  if (failure != 0) throw file_error(path, "cannot be read", failure);
+  return content;
+}
+
+void write_file_atomically(const std::string& path, std::string_view content) {
+  int failure = write_and_rename(path + ".tmp", path, content);
+  if (failure == 0) failure = sync_folder(folder_of(path));
+  if (failure != 0) throw file_error(path, "cannot be written", failure);
+}
+
+void create_folders(const std::string& path) {
+  std::error_code failure;
+  std::filesystem::create_directories(path, failure);
+  if (!failure && !std::filesystem::is_directory(path)) failure = std::make_error_code(std::errc::not_a_directory);
+  if (failure) throw file_error(path, "cannot be created", failure.value());
+}
+
+void remove_file(const std::string& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw file_error(path, "cannot be removed", errno);
+}
+
+AppendFile::AppendFile(std::string path) : path_(std::move(path)) {
+  descriptor_ = open_retrying(path_, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
+  if (descriptor_ < 0) throw file_error(path_, "cannot be written", errno);
+}
+
+AppendFile::AppendFile(AppendFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      written_(other.written_),
+      pending_(std::exchange(other.pending_, {})) {}
+
+AppendFile::~AppendFile() {
+  if (descriptor_ < 0) return;
+  try {
+    flush();
+  } catch (const Error&) {
+    // A destructor cannot report; the owner that cares has flushed before.
+  }
+  ::close(descriptor_);
+}
+
+void AppendFile::append(std::string_view text) {
+  pending_ += text;
+  if (pending_.size() > flush_beyond) flush();
+}
+
+void AppendFile::flush() {
+  if (pending_.empty()) return;
+  struct stat status {};
+  if (::fstat(descriptor_, &status) == 0 && status.st_nlink == 0)
+    throw Error(path_ + ": was removed while the run was writing it; leave the folder of a run alone until it ends");
+  const int failure = write_all(descriptor_, pending_);
+  if (failure != 0) {
+    // Where this fails too (a device), there is nothing left to save.
+    [[maybe_unused]] const int cut = ::ftruncate(descriptor_, static_cast<off_t>(written_));
+    throw file_error(path_, "cannot be written", failure);
+  }
+  written_ += pending_.size();
+  pending_.clear();
+}
+
+void AppendFile::sync() {
+  flush();
+  const int failure = sync_retrying(descriptor_);
+  if (failure != 0) throw file_error(path_, "cannot be written", failure);
+}
+
+}  // namespace gradflow

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/error.h"
+
+namespace gradflow {
+
+/// The Error for a failed system call: "PATH: WHAT (reason); remedy", reason and remedy from the errno value.
+Error file_error(const std::string& path, std::string_view what, int error_number);
+
+/// The whole file as bytes. Throws Error "PATH: cannot be read (reason); remedy".
+std::string read_file(const std::string& path);
+
+/// Replaces or creates the file in one step: temporary file in the same folder (PATH.tmp), synced, renamed, folder
+/// synced. Readers see the old content or the new one, never a part. Throws Error naming the file and the reason; then
+/// the old content stands and no temporary file is left.
+void write_file_atomically(const std::string& path, std::string_view content);
+
+/// Creates the folder and those above it. Throws Error naming the folder and the reason.
+void create_folders(const std::string& path);
+
+/// Removes the file if it is there. Throws Error naming the file and the reason.
+void remove_file(const std::string& path);
+
+/// A file that only grows. `append` collects, `flush` writes out what was collected; a failed write throws Error naming
+/// the file and the reason, and takes back the part it has written: what lies in the file always ends where an `append`
+/// ended. What was collected stays, so that a later flush can succeed.
+class AppendFile {
+ public:
+  /// Creates the file (truncating one that exists).
+  explicit AppendFile(std::string path);
+  /// Flushes; a failure is no longer reported. Call `flush` before.
+  ~AppendFile();
+  AppendFile(AppendFile&& other) noexcept;
+  AppendFile& operator=(AppendFile&&) = delete;
+  AppendFile(const AppendFile&) = delete;
+  AppendFile& operator=(const AppendFile&) = delete;
+
+  /// Collects the text; beyond a mebibyte it also flushes.
+  void append(std::string_view text);
+  /// Hands everything collected to the operating system: other processes see it. Also throws when the file was removed
+  /// meanwhile, for its rows would be lost.
+  void flush();
+  /// Flushes, and waits until the disk holds it.
+  void sync();
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+  std::uint64_t written_ = 0;
+  std::string pending_;
+};
+
+}  // namespace gradflow

@@ -1,0 +1,59 @@
+#include "core/lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/machine.h"
+
+namespace gradflow {
+namespace {
+
+/// "process PID on HOST" from the text of the lock file.
+std::string holder_in(const std::string& text) {
+  const std::size_t space = text.find(' ');
+  if (space == std::string::npos) return "another process";
+  const std::size_t end = text.find('\n', space);
+  return "process " + text.substr(space + 1, end == std::string::npos ? end : end - space - 1) + " on " +
+         text.substr(0, space);
+}
+
+int try_lock(int descriptor) {
+  int result;
+  do result = ::flock(descriptor, LOCK_EX | LOCK_NB);
+  while (result != 0 && errno == EINTR);
+  return result == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+FileLock::FileLock(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor < 0) throw file_error(path, "cannot be written", errno);
+  const int failure = try_lock(descriptor);
+  if (failure != 0) {
+    ::close(descriptor);
+    if (failure != EWOULDBLOCK) throw file_error(path, "cannot be locked", failure);
+    throw Error(path + ": held by " + holder_in(read_file(path)) + "; wait until it ends or choose another folder with --out");
+  }
+  const std::string holder = host_name() + ' ' + std::to_string(::getpid()) + '\n';
+  if (::ftruncate(descriptor, 0) != 0 || ::pwrite(descriptor, holder.data(), holder.size(), 0) < 0) {
+    const int reason = errno;
+    ::close(descriptor);
+    throw file_error(path, "cannot be written", reason);
+  }
+  descriptor_ = descriptor;
+}
+
+FileLock::FileLock(FileLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+FileLock::~FileLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+}  // namespace gradflow

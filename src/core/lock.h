@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+namespace gradflow {
+
+/// An exclusive kernel lock on a file (flock), held until this object or its process ends, however it ends: there are no
+/// stale locks. The file holds "HOST PID" of the latest holder and is never removed, for another process may just be
+/// opening it.
+class FileLock {
+ public:
+  /// Creates the file if need be and takes the lock. Throws Error naming the holder when another process (or another
+  /// FileLock of this one) has it, and with the reason when the file cannot be opened or the file system has no locks.
+  explicit FileLock(const std::string& path);
+  ~FileLock();
+  FileLock(FileLock&& other) noexcept;
+  FileLock& operator=(FileLock&&) = delete;
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  int descriptor_ = -1;
+};
+
+}  // namespace gradflow

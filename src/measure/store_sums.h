@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/parameter_store.h"
+
+namespace gradflow {
+
+/// One number for each parameter tensor of a store, in the order of its entries.
+struct GradientSums {
+  std::vector<double> squares;          ///< Σ g², in double
+  std::vector<std::int64_t> nonfinite;  ///< elements that are nan or infinite
+  std::int64_t nonfinite_total = 0;
+
+  double norm() const;
+};
+
+/// One pass over the gradient buffer. On a device the sums are made there and read once.
+GradientSums gradient_sums(ParameterStore& store);
+
+/// Σ x² of each entry's slice of a flat buffer of the store's shape.
+std::vector<double> entry_squares(const ParameterStore& store, const at::Tensor& flat);
+
+/// Σ over the entries of each segment.
+std::vector<double> per_segment(const ParameterStore& store, const std::vector<double>& per_entry);
+
+}  // namespace gradflow

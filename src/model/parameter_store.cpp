@@ -1,0 +1,59 @@
+#include "model/parameter_store.h"
+
+#include <stdexcept>
+
+#include "model/initialization.h"
+
+namespace gradflow {
+
+ParameterStore::ParameterStore(const Layout& layout, std::uint64_t seed, at::ScalarType dtype, at::Device device)
+    : segment_count_(layout.segments.size()) {
+  const auto alignment = static_cast<std::int64_t>(64 / c10::elementSize(dtype));
+  std::int64_t total = 0;
+  for (std::size_t s = 0; s < layout.segments.size(); ++s)
+    for (const ParameterSpec& spec : layout.segments[s].parameters) {
+      index_.emplace(spec.name, entries_.size());
+      entries_.push_back({spec.name, spec.shape, total, spec.size(), s, spec.decays()});
+      total += (spec.size() + alignment - 1) / alignment * alignment;
+    }
+
+  const auto on_device = at::TensorOptions().dtype(dtype).device(device);
+  at::Tensor start = at::zeros({total}, at::TensorOptions().dtype(dtype));
+  std::size_t e = 0;
+  for (const SegmentSpec& segment : layout.segments)
+    for (const ParameterSpec& spec : segment.parameters) {
+      const Entry& entry = entries_[e++];
+      initialize(spec, seed, start.narrow(0, entry.offset, entry.size));
+    }
+  values_ = start.to(on_device);
+  gradients_ = at::zeros({total}, on_device);
+  first_moment_ = at::zeros({total}, on_device);
+  second_moment_ = at::zeros({total}, on_device);
+
+  leaves_.reserve(entries_.size());
+  for (const Entry& entry : entries_) {
+    at::Tensor leaf = values_.narrow(0, entry.offset, entry.size).view(entry.shape).detach();
+    leaf.requires_grad_(true);
+    leaf.mutable_grad() = gradients_.narrow(0, entry.offset, entry.size).view(entry.shape);
+    leaves_.push_back(std::move(leaf));
+  }
+  for (const SegmentSpec& segment : layout.segments)
+    for (const BufferSpec& buffer : segment.buffers)
+      buffers_.emplace_back(buffer.name, at::full({buffer.size}, buffer.start, on_device));
+}
+
+at::Tensor ParameterStore::parameter(std::string_view name) const {
+  const auto found = index_.find(std::string(name));
+  if (found == index_.end()) throw std::logic_error("no parameter named " + std::string(name));
+  return leaves_[found->second];
+}
+
+at::Tensor ParameterStore::gradient(std::string_view name) const { return parameter(name).grad(); }
+
+at::Tensor ParameterStore::buffer(std::string_view name) const {
+  for (const auto& [buffer_name, tensor] : buffers_)
+    if (buffer_name == name) return tensor;
+  throw std::logic_error("no buffer named " + std::string(name));
+}
+
+}  // namespace gradflow

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "config/config.h"
+#include "model/parameter_store.h"
+#include "model/segment.h"
+#include "model/tensor.h"
+
+namespace gradflow {
+
+/// y = x·Wᵀ + b with W [out, in] and, if the store has it, b [out]. Under bfloat16 the master weights are rounded to
+/// the dtype of x on use.
+class Linear {
+ public:
+  Linear() = default;
+  Linear(const ParameterStore& store, const std::string& prefix);
+  at::Tensor operator()(const at::Tensor& x) const;
+
+ private:
+  at::Tensor weight_, bias_;
+};
+
+/// gelu (exact, erf), relu, tanh or identity, element by element.
+at::Tensor activate(const at::Tensor& x, Activation activation);
+
+/// Inverted dropout: each element is zero with probability p, else divided by 1 − p. The mask is a function of the
+/// seed, the site and the pass (step, micro-batch) alone, so a recomputed or resumed step draws the same one.
+class Dropout {
+ public:
+  Dropout(double probability, std::uint64_t seed, std::string site, std::int64_t accumulation);
+  at::Tensor operator()(const at::Tensor& x, const Pass& pass) const;
+
+ private:
+  double probability_;
+  std::uint64_t seed_;
+  std::string site_;
+  std::int64_t accumulation_;
+};
+
+/// How the skip and the branch become one: the residual form of one sub-layer with its learned parts
+/// `PREFIX.{scale,gate.weight,gate.bias,mix.weight}` (spec: models.md, table of residual forms).
+class ResidualForm {
+ public:
+  ResidualForm(const ParameterStore& store, const std::string& prefix, Residual form);
+
+  struct Sum {
+    at::Tensor y;
+    at::Tensor branch;  ///< the term that the branch adds to the skip
+    at::Tensor skip;    ///< the other term; undefined where there is no skip path
+  };
+  /// skip and f of the same shape [..., d].
+  Sum operator()(const at::Tensor& skip, const at::Tensor& f) const;
+
+ private:
+  Residual form_;
+  at::Tensor scale_, mix_;
+  Linear gate_;
+};
+
+}  // namespace gradflow

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "config/config.h"
+#include "model/layout.h"
+#include "model/parameter_store.h"
+#include "model/segment.h"
+
+namespace gradflow {
+
+/// Looks at the boundaries between segments while a batch passes. It must not change what it is shown.
+class Watcher {
+ public:
+  virtual ~Watcher() = default;
+  /// After the forward of segment `segment`: what entered, what left, what stood inside.
+  virtual void forward_done(std::size_t segment, const Stream& input, const Stream& output, const Inside& inside,
+                            const Batch& batch) = 0;
+  /// Before the backward of segment `segment`: the gradient of the loss with respect to its output.
+  virtual void gradient_arrived(std::size_t segment, const Stream& gradient) = 0;
+};
+
+/// The model: its layout, its parameters and its segments, walked up for the loss and down for the gradient.
+class Stack {
+ public:
+  /// Builds what `config` (resolved) describes with the initial weights of `config.seed`.
+  Stack(const Config& config, at::Device device);
+
+  const Layout& layout() const { return layout_; }
+  ParameterStore& store() { return store_; }
+  std::size_t segment_count() const { return segments_.size(); }
+
+  /// The loss of the batch, a scalar tensor: mean over its tokens, natural logarithm.
+  at::Tensor forward(const Pass& pass, Watcher* watcher = nullptr);
+  /// Adds factor·dL/dθ of the last forward into the store's gradients.
+  void backward(const Pass& pass, double factor, Watcher* watcher = nullptr);
+
+ private:
+  Layout layout_;
+  ParameterStore store_;
+  std::vector<std::unique_ptr<Segment>> segments_;
+  at::Tensor loss_;
+};
+
+}  // namespace gradflow

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "config/config.h"
+#include "model/parameter_store.h"
+#include "model/segment.h"
+
+namespace gradflow {
+
+/// The segments of a Transformer on the reference backend, in the order of `make_layout(config).segments`: embedding,
+/// attention and feed-forward of each block, final norm where there is one, head with the loss. They use the parameters
+/// of `store`, which must outlive them.
+std::vector<std::unique_ptr<Segment>> make_transformer(const Config& config, const ParameterStore& store);
+
+}  // namespace gradflow

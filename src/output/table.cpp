@@ -1,0 +1,62 @@
+#include "output/table.h"
+
+#include <stdexcept>
+
+#include "core/numbers.h"
+
+namespace gradflow {
+namespace {
+
+struct CellWriter {
+  std::string& line;
+
+  void operator()(std::monostate) const {}
+  void operator()(std::int64_t value) const { append_shortest(line, value); }
+  void operator()(double value) const { append_shortest(line, value); }
+  void operator()(const std::string& word) const {
+    if (word.find_first_of(",\"\r\n") != std::string::npos)
+      throw std::logic_error("a word of a CSV file must not hold a comma, quote or line break: " + word);
+    line += word;
+  }
+};
+
+}  // namespace
+
+std::string column_table(std::span<const Column> columns) {
+  std::string text = "| column | meaning |\n| --- | --- |\n";
+  for (const Column& column : columns)
+    text += "| `" + std::string(column.name) + "` | " + std::string(column.meaning) + " |\n";
+  return text;
+}
+
+std::string header_line(std::span<const Column> columns) {
+  std::string line;
+  for (const Column& column : columns) {
+    if (!line.empty()) line += ',';
+    line += column.name;
+  }
+  return line;
+}
+
+CsvFile::CsvFile(const std::string& path, std::span<const Column> columns) : file_(path), columns_(columns.size()) {
+  file_.append(header_line(columns) + '\n');
+  file_.flush();
+}
+
+void CsvFile::write(std::span<const Cell> row) {
+  if (row.size() != columns_)
+    throw std::logic_error(path() + ": a row of " + std::to_string(row.size()) + " cells for " +
+                           std::to_string(columns_) + " columns");
+  line_.clear();
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    if (i > 0) line_ += ',';
+    std::visit(CellWriter{line_}, row[i]);
+  }
+  line_ += '\n';
+  file_.append(line_);
+}
+
+void CsvFile::flush() { file_.flush(); }
+void CsvFile::sync() { file_.sync(); }
+
+}  // namespace gradflow
