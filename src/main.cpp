@@ -5,6 +5,7 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "command/command.h"
 #include "command/environment.h"
@@ -22,6 +23,16 @@ int code(Exit exit) { return static_cast<int>(exit); }
 std::string version_text() {
   const BuildInfo& build = build_info();
   return fmt::format("gradflow {} (git {}), LibTorch {}", build.version, build.git_revision, libtorch_version());
+}
+
+/// What to say of a command line that names no command.
+std::string wrong_start(const CLI::App& program, const CLI::ParseError& error) {
+  const std::vector<std::string> rest = program.remaining();
+  if (rest.empty() || rest.front().starts_with('-')) return fmt::format("{}; see gradflow --help", error.what());
+  std::string commands;
+  for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; }))
+    commands += (commands.empty() ? "" : ", ") + command->get_name();
+  return fmt::format("no command is called \"{}\"; there are {}", rest.front(), commands);
 }
 
 /// Runs the action and turns whatever it throws into lines on stderr and an exit code.
@@ -59,7 +70,9 @@ int main(int argc, char** argv) {
   program.get_formatter()->column_width(24);
 
   Action action;
+  add_run(program, action);
   add_validate(program, action);
+  add_describe(program, action);
   add_schema(program, action);
   add_info(program, action);
 
@@ -69,8 +82,8 @@ int main(int argc, char** argv) {
     return program.exit(help_or_version);
   } catch (const CLI::ParseError& error) {
     const auto chosen = program.get_subcommands();
-    print_error(
-        fmt::format("{}; see gradflow {}--help", error.what(), chosen.empty() ? "" : chosen.front()->get_name() + " "));
+    print_error(chosen.empty() ? wrong_start(program, error)
+                               : fmt::format("{}; see gradflow {} --help", error.what(), chosen.front()->get_name()));
     return code(Exit::usage);
   }
   if (!action) {

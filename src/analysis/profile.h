@@ -26,7 +26,8 @@ struct ProfileFit {
   std::optional<LineFit> power;        ///< ln q on ln distance: the slope is an exponent
   std::optional<double> ratio;         ///< q_1/q_N; absent when one is not finite or q_N is zero
 
-  /// The form with the smaller residual sum of squares; absent when both lines meet every point (two blocks, a constant).
+  /// The form with the smaller residual sum of squares; absent when both lines meet every point (two blocks, a
+  /// constant).
   std::optional<ProfileForm> better() const;
 };
 
@@ -35,12 +36,12 @@ ProfileFit fit_profile(std::span<const double> values, Flow flow);
 
 /// How much changes over the whole stack, R = rate·N, judged by its 95 % interval over seeds.
 enum class ProfileVerdict {
-  undecided,         ///< fewer than three seeds
-  flat,              ///< the interval holds 0
-  falling,           ///< below 0
-  rising,            ///< above 0
-  tenfold_falling,   ///< below −ln 10: vanishing gradients, shrinking activations
-  tenfold_rising,    ///< above ln 10: exploding gradients, growing activations
+  undecided,        ///< fewer than three seeds
+  flat,             ///< the interval holds 0
+  falling,          ///< below 0
+  rising,           ///< above 0
+  tenfold_falling,  ///< below −ln 10: vanishing gradients, shrinking activations
+  tenfold_rising,   ///< above ln 10: exploding gradients, growing activations
 };
 /// The word for it: gradients `vanishing`, `exploding`; activations `shrinking`, `growing`; both `falling`, `rising`,
 /// `flat`, `undecided`.

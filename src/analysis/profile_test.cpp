@@ -50,7 +50,8 @@ TEST(FitProfile, LeavesOutWhatHasNoLogarithm) {
 }
 
 TEST(FitProfile, TinyValuesAreNotZero) {
-  const ProfileFit fit = fit_profile(profile(8, [](double l) { return 1e-320 * std::pow(10.0, 38 * l); }), Flow::gradient);
+  const ProfileFit fit =
+      fit_profile(profile(8, [](double l) { return 1e-320 * std::pow(10.0, 38 * l); }), Flow::gradient);
   EXPECT_EQ(fit.left_out, 0);
   EXPECT_NEAR(fit.exponential->slope, -38 * std::numbers::ln10, 1e-3);
 }

@@ -92,7 +92,8 @@ void SpikeEvidence::restore(const State& state) {
   steps_ = state.steps;
   recent_ = state.recent;
   detectors_.assign(state.detectors.size(), SpikeDetector(settings_));
-  for (std::size_t series = 0; series < detectors_.size(); ++series) detectors_[series].restore(state.detectors[series]);
+  for (std::size_t series = 0; series < detectors_.size(); ++series)
+    detectors_[series].restore(state.detectors[series]);
 }
 
 }  // namespace gradflow

@@ -23,19 +23,19 @@ struct LayerFlag {
 
 /// Which sub-layer moved first (spec: measurements.md, "layer evidence"). A ring holds the last `ring_steps` gradient
 /// norms and update ratios of every sub-layer, which costs a copy of that many numbers a step. Only when an episode
-/// opens does one detector for each series run, over the ring's logarithms from its oldest step on and from then on over
-/// every step, until no episode is open.
+/// opens does one detector for each series run, over the ring's logarithms from its oldest step on and from then on
+/// over every step, until no episode is open.
 class SpikeEvidence {
  public:
   static constexpr std::size_t ring_steps = 128;
-  static constexpr std::int64_t steps_before = 10;  ///< how far before an episode's start a flag counts
+  static constexpr std::int64_t steps_before = 10;            ///< how far before an episode's start a flag counts
   static constexpr double min_jump = 0.69314718055994530942;  ///< ln 2
 
   /// All that is remembered, for checkpoints.
   struct State {
     std::vector<double> ring;  ///< [ring_steps][row][quantity], a step's place is its number modulo ring_steps
     std::int64_t last_step = 0;
-    std::int64_t steps = 0;  ///< in the ring
+    std::int64_t steps = 0;                       ///< in the ring
     std::vector<SpikeDetector::State> detectors;  ///< [row][quantity]; empty unless an episode is open
     std::vector<LayerFlag> recent;                ///< the best flag of each of the last steps that has one
   };

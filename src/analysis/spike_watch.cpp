@@ -8,8 +8,8 @@ namespace gradflow {
 namespace {
 
 SpikeSettings settings_of(const SpikeConfig& config, double min_jump) {
-  return {config.window,    config.level_window, config.threshold, config.min_count,
-          min_jump,         config.rearm,        config.max_gap};
+  return {config.window, config.level_window, config.threshold, config.min_count,
+          min_jump,      config.rearm,        config.max_gap};
 }
 
 }  // namespace

@@ -30,9 +30,9 @@ std::string_view name_of(SpikeSeries series);
 struct StepNumbers {
   std::int64_t step = 0;
   double loss = 0;
-  double grad_norm = 0;                         ///< global
-  std::span<const double> layer_grad_norm;      ///< one a sub-layer
-  std::span<const double> layer_update_ratio;   ///< one a sub-layer
+  double grad_norm = 0;                        ///< global
+  std::span<const double> layer_grad_norm;     ///< one a sub-layer
+  std::span<const double> layer_update_ratio;  ///< one a sub-layer
 };
 
 /// A finished episode: a row of spikes.csv. Peak and level in the series' raw units.

@@ -36,9 +36,9 @@ struct Episode {
 /// What the detector says of one value.
 struct Judgement {
   bool flagged = false;
-  double score = 0;               ///< of a flagged value: (value − level)/scale, infinite for a non-finite one; else 0
-  bool opened = false;            ///< an episode began with this value
-  bool new_peak = false;          ///< this value is the open (or just closed) episode's peak so far
+  double score = 0;       ///< of a flagged value: (value − level)/scale, infinite for a non-finite one; else 0
+  bool opened = false;    ///< an episode began with this value
+  bool new_peak = false;  ///< this value is the open (or just closed) episode's peak so far
   std::optional<Episode> closed;  ///< an episode that ended with this value
 };
 

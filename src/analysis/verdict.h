@@ -20,8 +20,8 @@ std::string_view name_of(Verdict verdict);
 /// The mean of the last min(20, steps) losses; absent when there is none.
 std::optional<double> final_loss(std::span<const double> losses);
 
-/// The verdict of the losses of all steps, in order, against `unigram_entropy` (H₁ in nats; for tasks without it the loss
-/// of the best constant answer). Absent when H₁ is unknown or no step was made, unless the run diverged.
+/// The verdict of the losses of all steps, in order, against `unigram_entropy` (H₁ in nats; for tasks without it the
+/// loss of the best constant answer). Absent when H₁ is unknown or no step was made, unless the run diverged.
 std::optional<Verdict> verdict_of(std::span<const double> losses, std::optional<double> unigram_entropy,
                                   bool stopped_at_nonfinite);
 

@@ -21,7 +21,7 @@ namespace gradflow {
 //   void add_describe(CLI::App& program, Action& action) {
 //     CLI::App* command = program.add_subcommand("describe", "what it does, in a line");
 //     auto options = std::make_shared<Options>();
-//     command->add_option("CONFIG", options->path, "configuration file")->required();
+//     command->add_option("CONFIG", options->path, "configuration file (JSON)")->required()->type_name("");
 //     command->callback([options, &action] { action = [options] { return run(*options); }; });
 //   }
 //
@@ -31,7 +31,9 @@ namespace gradflow {
 /// What the command line asks for; main runs it and ends with its exit code.
 using Action = std::function<Exit()>;
 
+void add_run(CLI::App& program, Action& action);
 void add_validate(CLI::App& program, Action& action);
+void add_describe(CLI::App& program, Action& action);
 void add_schema(CLI::App& program, Action& action);
 void add_info(CLI::App& program, Action& action);
 

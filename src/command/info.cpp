@@ -1,3 +1,4 @@
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -57,9 +58,10 @@ Exit run() {
 }  // namespace
 
 void add_info(CLI::App& program, Action& action) {
-  CLI::App* command = program.add_subcommand(
-      "info",
-      "versions, git revision, BLAS and its speed, SIMD level, threads, devices and why CUDA is or is not available");
+  CLI::App* command = program.add_subcommand("info", "versions, BLAS and its speed, SIMD level, threads, devices");
+  command->footer(
+      "BLAS: what multiplies matrices, the processor family whose kernels it chose, and its measured speed.\n"
+      "CUDA: the devices, or why none can be used.");
   command->callback([&action] { action = run; });
 }
 

@@ -21,12 +21,26 @@ inline constexpr std::array<std::string_view, 6> names_of(Norm) {
 }
 
 enum class Placement {
-  none, pre, post, deepnorm, sandwich, peri, reordered, lns, sub_ln, normformer, resi_dual, b2t, admin, keel,
-  hybrid_norm, mix_ln
+  none,
+  pre,
+  post,
+  deepnorm,
+  sandwich,
+  peri,
+  reordered,
+  lns,
+  sub_ln,
+  normformer,
+  resi_dual,
+  b2t,
+  admin,
+  keel,
+  hybrid_norm,
+  mix_ln
 };
 inline constexpr std::array<std::string_view, 16> names_of(Placement) {
-  return {"none", "pre", "post", "deepnorm", "sandwich", "peri", "reordered", "lns", "sub_ln", "normformer",
-          "resi_dual", "b2t", "admin", "keel", "hybrid_norm", "mix_ln"};
+  return {"none",   "pre",        "post",      "deepnorm", "sandwich", "peri", "reordered",   "lns",
+          "sub_ln", "normformer", "resi_dual", "b2t",      "admin",    "keel", "hybrid_norm", "mix_ln"};
 }
 
 enum class Residual { add, none, scaled, rezero, sqrt2, layerscale, highway, concat, gate_literal };
@@ -35,22 +49,44 @@ inline constexpr std::array<std::string_view, 9> names_of(Residual) {
 }
 
 enum class Initialization {
-  xavier_normal, xavier_uniform, he_normal, normal, gpt2, orthogonal, ds_init, fixup, t_fixup, mitchell, sinusoid
+  xavier_normal,
+  xavier_uniform,
+  he_normal,
+  normal,
+  gpt2,
+  orthogonal,
+  ds_init,
+  fixup,
+  t_fixup,
+  mitchell,
+  sinusoid
 };
 inline constexpr std::array<std::string_view, 11> names_of(Initialization) {
-  return {"xavier_normal", "xavier_uniform", "he_normal", "normal", "gpt2", "orthogonal", "ds_init", "fixup",
-          "t_fixup", "mitchell", "sinusoid"};
+  return {"xavier_normal", "xavier_uniform", "he_normal", "normal",   "gpt2",    "orthogonal",
+          "ds_init",       "fixup",          "t_fixup",   "mitchell", "sinusoid"};
 }
 
 enum class Positions { learned, sinusoidal, none };
 inline constexpr std::array<std::string_view, 3> names_of(Positions) { return {"learned", "sinusoidal", "none"}; }
 
 enum class Task {
-  markov, copy, reverse, sort, majority, modular, random, quadratic, text, teacher, clusters, identity, cifar10
+  markov,
+  copy,
+  reverse,
+  sort,
+  majority,
+  modular,
+  random,
+  quadratic,
+  text,
+  teacher,
+  clusters,
+  identity,
+  cifar10
 };
 inline constexpr std::array<std::string_view, 13> names_of(Task) {
-  return {"markov", "copy", "reverse", "sort", "majority", "modular", "random", "quadratic", "text", "teacher",
-          "clusters", "identity", "cifar10"};
+  return {"markov",    "copy", "reverse", "sort",     "majority", "modular", "random",
+          "quadratic", "text", "teacher", "clusters", "identity", "cifar10"};
 }
 
 enum class Tokenizer { byte, character };

@@ -16,7 +16,9 @@ double deepnorm_beta(const ModelConfig& model) {
   return model.deepnorm_beta.value_or(std::pow(8.0 * static_cast<double>(model.depth), -0.25));
 }
 
-double keel_alpha(const ModelConfig& model) { return model.keel_alpha.value_or(2.0 * static_cast<double>(model.depth)); }
+double keel_alpha(const ModelConfig& model) {
+  return model.keel_alpha.value_or(2.0 * static_cast<double>(model.depth));
+}
 
 double admin_omega(const ModelConfig& model) {
   const double n = 2.0 * static_cast<double>(model.depth);
@@ -32,13 +34,16 @@ double placement_gain(const ModelConfig& model) {
   return 1;
 }
 
+std::int64_t resnet_stage(const ModelConfig& model, std::int64_t block) { return 3 * (block - 1) / model.depth; }
+
 double branch_factor(const ModelConfig& model) {
   return model.branch_scale / std::pow(static_cast<double>(model.depth), model.branch_scale_exponent);
 }
 
 double branch_warmup_factor(const ModelConfig& model, std::int64_t step, std::int64_t block) {
   if (model.branch_warmup == 0) return 1;
-  return std::min(static_cast<double>(step) / (static_cast<double>(model.branch_warmup) * static_cast<double>(block)), 1.0);
+  return std::min(static_cast<double>(step) / (static_cast<double>(model.branch_warmup) * static_cast<double>(block)),
+                  1.0);
 }
 
 bool has_final_norm(const ModelConfig& model) {

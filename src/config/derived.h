@@ -13,15 +13,19 @@ double deepnorm_alpha(const ModelConfig& model);
 double deepnorm_beta(const ModelConfig& model);
 /// KEEL's skip factor, 2N unless configured.
 double keel_alpha(const ModelConfig& model);
-/// Admin's initial skip vector ω = √((n+1)/ln(n+1) − 1), n = 2N residual sub-layers (Liu et al. 2020, library constant).
+/// Admin's initial skip vector ω = √((n+1)/ln(n+1) − 1), n = 2N residual sub-layers (Liu et al. 2020, library
+/// constant).
 double admin_omega(const ModelConfig& model);
 /// The factor on the initial std of v, out, ffn.in and ffn.out that the placement prescribes.
 double placement_gain(const ModelConfig& model);
+/// The stage 0, 1 or 2 of a resnet's block (from 1): the blocks in thirds.
+std::int64_t resnet_stage(const ModelConfig& model, std::int64_t block);
 /// The constant factor on a branch: branch_scale / depth^branch_scale_exponent.
 double branch_factor(const ModelConfig& model);
 /// ProRes: min(s/(T·l), 1) at update s (from 1) in block l (from 1), T = branch_warmup; 1 when T is 0.
 double branch_warmup_factor(const ModelConfig& model, std::int64_t step, std::int64_t block);
-/// Whether a norm stands after the last block / after the embedding: configured, else by placement; never without a norm.
+/// Whether a norm stands after the last block / after the embedding: configured, else by placement; never without a
+/// norm.
 bool has_final_norm(const ModelConfig& model);
 bool has_embedding_norm(const ModelConfig& model);
 /// Initial std of token and position embeddings: configured, else by scheme.

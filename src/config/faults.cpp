@@ -10,7 +10,7 @@
 namespace gradflow {
 
 Origin line_of(std::string_view file, std::int64_t line) {
-  return {file.empty() ? std::string() : fmt::format("{}:{}", shown(file), line), line};
+  return {file.empty() ? std::string() : fmt::format("{}:{}", shown_path(file), line), line};
 }
 
 Origin option_named(std::string_view key, std::size_t position) {
@@ -24,6 +24,11 @@ void Faults::add(const Origin& origin, std::string_view key, std::string_view fa
   std::string line = origin.text.empty() ? "" : origin.text + ": ";
   if (!key.empty() && origin.text != fmt::format("--set {}", key)) line += shown(key) + ": ";
   lines_.emplace_back(origin.order, line + std::string(fault));
+}
+
+bool Faults::concern_keys(std::string_view prefix) const {
+  const auto found = keys_.lower_bound(prefix);
+  return concerns("") || (found != keys_.end() && found->starts_with(prefix));
 }
 
 void Faults::raise() const {

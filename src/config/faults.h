@@ -30,6 +30,8 @@ class Faults {
   /// `fault` reads "what is wrong; what to write instead". The key is left out where it is empty or equals the option.
   void add(const Origin& origin, std::string_view key, std::string_view fault);
   bool concerns(std::string_view key) const { return keys_.contains(key); }
+  /// Whether something is wrong with a key that begins so, or with the text as such (the syntax).
+  bool concern_keys(std::string_view prefix) const;
   /// More than a person corrects at once: collecting further faults is pointless.
   bool full() const { return lines_.size() >= 100; }
   /// Throws Error with one line for each fault, in the order of the file; does nothing when there is none.

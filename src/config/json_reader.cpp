@@ -91,13 +91,13 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   Builder(std::string_view text, std::string_view file, const std::size_t& taken, const Overflows& overflows)
       : text_(text), file_(file), taken_(taken), overflows_(overflows) {}
 
-  bool null() override { return scalar(JsonValue::Kind::null, [](JsonValue&) {}); }
+  bool null() override {
+    return scalar(JsonValue::Kind::null, [](JsonValue&) {});
+  }
   bool boolean(bool value) override {
     return scalar(JsonValue::Kind::boolean, [&](JsonValue& v) { v.boolean = value; });
   }
-  bool number_integer(std::int64_t value) override {
-    return number(static_cast<double>(value), std::to_string(value));
-  }
+  bool number_integer(std::int64_t value) override { return number(static_cast<double>(value), std::to_string(value)); }
   bool number_unsigned(std::uint64_t value) override {
     return number(static_cast<double>(value), std::to_string(value));
   }
@@ -114,9 +114,10 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool key(std::string& name) override {
     Level& level = levels_.back();
     level.name = std::move(name);
+    level.name_line = line();
     value_end_ = text_.size();
-    const auto [first, is_new] = level.lines.emplace(level.name, line());
-    if (!is_new) repeated_.push_back({path(), first->second, line()});
+    const auto [first, is_new] = level.lines.emplace(level.name, level.name_line);
+    if (!is_new) repeated_.push_back({path(), first->second, level.name_line});
     return true;
   }
 
@@ -143,7 +144,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
  private:
   struct Level {
     JsonValue value;
-    std::string name;                                     // object: of the element that comes next
+    std::string name;  // object: of the element that comes next
+    std::int64_t name_line = 1;
     std::unordered_map<std::string, std::int64_t> lines;  // object: where each name was first written
   };
   struct Repeated {
@@ -163,7 +165,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   }
 
   std::size_t value_end(bool is_number) const {
-    const bool looked_ahead = is_number && !(taken_ == text_.size() && std::isdigit(static_cast<unsigned char>(text_.back())));
+    const bool looked_ahead =
+        is_number && !(taken_ == text_.size() && std::isdigit(static_cast<unsigned char>(text_.back())));
     return looked_ahead ? taken_ - 1 : taken_;
   }
 
@@ -217,7 +220,10 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
       return true;
     }
     Level& level = levels_.back();
-    if (level.value.kind == JsonValue::Kind::object) level.value.names.push_back(level.name);
+    if (level.value.kind == JsonValue::Kind::object) {
+      level.value.names.push_back(level.name);
+      value.line = level.name_line;
+    }
     level.value.elements.push_back(std::move(value));
     return true;
   }
@@ -231,7 +237,9 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
       if (next < text_.size() && (text_[next] == '}' || text_[next] == ']'))
         fail(comma, "trailing comma", "remove it (comments are accepted, trailing commas are not)");
     }
-    const std::size_t offset = taken_ == 0 ? 0 : taken_ - 1;
+    // A number is over only at the character behind it.
+    const std::size_t behind = message.find("unexpected number literal") != std::string_view::npos ? 2 : 1;
+    const std::size_t offset = taken_ < behind ? 0 : taken_ - behind;
     if (message.find("unexpected end of input") != std::string_view::npos) {
       if (skip_space_and_comments(text_, text_.starts_with("\xEF\xBB\xBF") ? 3 : 0) == text_.size())
         fail(text_.size(), "the file is empty", "write {} for a run with every default");
@@ -241,13 +249,20 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
       fail(offset, "neither a number nor true, false, null or a text",
            "write numbers as 0.001 or 1e-3, texts and keys in double quotes");
     const std::size_t dash = message.find(" - ");
-    if (message.substr(0, dash).ends_with("parsing object") || message.substr(0, dash).ends_with("parsing array"))
+    const std::string_view context = message.substr(0, dash);
+    if (context.ends_with("parsing object") || context.ends_with("parsing array"))
       fail(offset, "neither a comma nor a closing bracket behind a value", "write a comma between two values");
+    if (message.ends_with("expected end of input"))
+      fail(offset, "something behind the end of the configuration", "remove it");
     std::string_view fault = dash == std::string_view::npos ? "not JSON" : message.substr(dash + 3);
     fault = fault.substr(0, fault.find("; last read"));
-    const std::size_t semicolon = fault.find("; ");
-    if (semicolon == std::string_view::npos) fail(offset, fault, "write it as JSON asks");
-    fail(offset, fault.substr(0, semicolon), fault.substr(semicolon + 2));
+    constexpr std::string_view expected = "; expected ";
+    const std::size_t remedy = fault.find(expected);
+    if (remedy == std::string_view::npos) fail(offset, fault, "write it as JSON asks");
+    std::string_view instead = fault.substr(remedy + expected.size());
+    if (instead == "string literal") instead = "a key in double quotes";
+    if (instead.ends_with("or a literal")) instead = "a value";
+    fail(offset, fault.substr(0, remedy), fmt::format("write {} here", instead));
   }
 
   [[noreturn]] void fail(std::size_t offset, std::string_view fault, std::string_view remedy) const {
@@ -282,7 +297,7 @@ std::string described(const JsonValue& value) {
     case JsonValue::Kind::null: return "null";
     case JsonValue::Kind::boolean: return value.boolean ? "true" : "false";
     case JsonValue::Kind::number: return shown(value.text);
-    case JsonValue::Kind::string: return fmt::format("a string ({})", quoted(value.text));
+    case JsonValue::Kind::string: return fmt::format("a string ({})", in_quotes(value.text));
     case JsonValue::Kind::array: return "a list";
     case JsonValue::Kind::object: return "an object";
   }
@@ -300,13 +315,15 @@ JsonValue read_json(std::string_view text, std::string_view file, Faults& faults
     Builder builder(readable, file, taken, overflows);
     const CountingIterator first{readable.data(), &taken};
     const CountingIterator last{readable.data() + readable.size(), &taken};
-    const bool done = nlohmann::json::sax_parse(first, last, &builder, nlohmann::json::input_format_t::json, true, true);
+    const bool done =
+        nlohmann::json::sax_parse(first, last, &builder, nlohmann::json::input_format_t::json, true, true);
     if (done) return builder.result(faults);
     const std::size_t start = builder.overflow_end() - builder.overflow().size();
     readable.replace(start, builder.overflow().size(), builder.overflow().size(), ' ');
     readable[start] = '0';
     overflows.emplace(start + 1, builder.overflow());
-    if (overflows.size() > 100) refuse_text(text, file, start, "one more number that is not finite", "write finite numbers");
+    if (overflows.size() > 100)
+      refuse_text(text, file, start, "one more number that is not finite", "write finite numbers");
   }
 }
 

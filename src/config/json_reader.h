@@ -15,12 +15,12 @@ struct JsonValue {
   enum class Kind { null, boolean, number, string, array, object };
 
   Kind kind = Kind::null;
-  std::int64_t line = 1;
+  std::int64_t line = 1;  ///< of its key where it stands in an object
   bool boolean = false;
-  double number = 0;                 ///< infinite when it lies beyond the range of a double
-  std::string text;                  ///< of a string, its content; of a number, its digits
-  std::vector<JsonValue> elements;   ///< of an array or object
-  std::vector<std::string> names;    ///< of an object: the names of its elements
+  double number = 0;                ///< infinite when it lies beyond the range of a double
+  std::string text;                 ///< of a string, its content; of a number, its digits
+  std::vector<JsonValue> elements;  ///< of an array or object
+  std::vector<std::string> names;   ///< of an object: the names of its elements
 
   static JsonValue of_string(std::string_view text);
 };

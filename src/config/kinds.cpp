@@ -69,7 +69,7 @@ std::string wrong_type(const Kind& kind, std::string_view what, const JsonValue&
     const JsonValue unquoted = json_or_text(from.text);
     typename Kind::Value value{};
     if (unquoted.kind != JsonValue::Kind::string && kind.read(unquoted, value).empty())
-      return fmt::format("{}write {} without quotes", got, from.text);
+      return fmt::format("{}write {} without quotes", got, shown(from.text));
   }
   return got + "write " + kind.expected();
 }
@@ -97,6 +97,8 @@ bool Bounds::contains(double value) const {
 
 std::string Bounds::words() const {
   std::string out;
+  if (std::isfinite(least) && std::isfinite(most) && !without_least && !without_most)
+    return fmt::format("{} to {}", number_text(least), number_text(most));
   if (std::isfinite(least)) out = (without_least ? "greater than " : "at least ") + number_text(least);
   if (std::isfinite(most))
     out += (out.empty() ? "" : " and ") + ((without_most ? "below " : "at most ") + number_text(most));
@@ -114,8 +116,7 @@ std::string Count::read(const JsonValue& from, Value& value) const {
   if (!std::isfinite(from.number)) return fmt::format("{} is not finite; write {}", shown(from.text), expected());
   std::int64_t read = 0;
   const Whole whole = whole_number(from.text, read);
-  if (whole == Whole::not_whole)
-    return fmt::format("{} is not {}; write {}", shown(from.text), what, expected());
+  if (whole == Whole::not_whole) return fmt::format("{} is not {}; write {}", shown(from.text), what, expected());
   if (whole == Whole::too_large || read < least || read > most)
     return fmt::format("{} is out of range; write {}", shown(from.text), expected());
   value = read;
@@ -123,7 +124,7 @@ std::string Count::read(const JsonValue& from, Value& value) const {
 }
 
 std::string Count::range() const {
-  return is_bounded(most) ? fmt::format("at least {} and at most {}", least, most) : fmt::format("at least {}", least);
+  return is_bounded(most) ? fmt::format("{} to {}", least, most) : fmt::format("at least {}", least);
 }
 
 std::string Count::expected() const {
@@ -174,7 +175,7 @@ std::string read_word(const JsonValue& from, std::span<const std::string_view> w
   if (found == words.end()) {
     const std::string_view nearest = nearest_word(from.text, words);
     const bool is_near = edit_distance(from.text, nearest) <= std::max<std::size_t>(1, nearest.size() / 3);
-    return fmt::format("{} is not a choice{}; {}", quoted(from.text),
+    return fmt::format("{} is not a choice{}; {}", in_quotes(from.text),
                        is_near ? fmt::format(" (the nearest is {})", nearest) : "", remedy);
   }
   index = static_cast<std::size_t>(found - words.begin());
@@ -185,7 +186,7 @@ std::string Text::read(const JsonValue& from, Value& value) const {
   if (from.kind != JsonValue::Kind::string)
     return fmt::format("must be a string, got {}; write {}", described(from), rule.expected);
   if (const std::string fault = rule.fault(from.text); !fault.empty())
-    return fmt::format("{} {}; write {}", quoted(from.text), fault, rule.expected);
+    return fmt::format("{} {}; write {}", in_quotes(from.text), fault, rule.expected);
   value = from.text;
   return "";
 }
@@ -204,7 +205,7 @@ std::string Texts::read(const JsonValue& from, Value& value) const {
     if (const std::string fault = text.read(from, read.back()); !fault.empty()) return fault;
   } else if (from.kind != JsonValue::Kind::array) {
     const std::string remedy =
-        from.kind == JsonValue::Kind::string ? fmt::format("[{}]", quoted(from.text)) : expected();
+        from.kind == JsonValue::Kind::string ? fmt::format("[{}]", in_quotes(from.text)) : expected();
     return fmt::format("must be {}, got {}; write {}", lone ? "a string or a list of strings" : "a list of strings",
                        described(from), remedy);
   }
@@ -240,8 +241,8 @@ JsonValue Texts::from_option(std::string_view text) const {
 
 std::string Pair::read(const JsonValue& from, Value& value) const {
   if (from.kind != JsonValue::Kind::array || from.elements.size() != 2) {
-    const std::string got = from.kind == JsonValue::Kind::array ? fmt::format("a list of {}", from.elements.size())
-                                                                : described(from);
+    const std::string got =
+        from.kind == JsonValue::Kind::array ? fmt::format("a list of {}", from.elements.size()) : described(from);
     return fmt::format("must be two numbers, got {}; write {}", got, expected());
   }
   Value read(2);

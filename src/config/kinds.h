@@ -169,8 +169,10 @@ struct Optional {
     if (absent == Absent::null && from.kind == JsonValue::Kind::null) return clear(value);
     typename Kind::Value present{};
     std::string fault = kind.read(from, present);
-    if (fault.empty()) value = present;
-    else if (absent != Absent::unwritten) fault += ", or " + word();
+    if (fault.empty())
+      value = present;
+    else if (absent != Absent::unwritten)
+      fault += ", or " + word();
     return fault;
   }
   Json write(const Value& value) const {

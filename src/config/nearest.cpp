@@ -67,7 +67,7 @@ std::string_view nearest_word(std::string_view word, std::span<const std::string
   });
 }
 
-std::string did_you_mean(std::string_view path, bool is_group) {
+std::vector<std::string_view> nearest_keys(std::string_view path, bool is_group) {
   std::vector<std::string_view> best;
   double least = 1e9;
   const auto consider = [&](std::string_view key, std::span<const std::string_view> also_called) {
@@ -82,9 +82,18 @@ std::string did_you_mean(std::string_view path, bool is_group) {
     for (const auto& field : fields()) consider(field->key(), field->also_called());
   constexpr std::size_t most = 3;
   if (best.size() > most) best.resize(most);
-  if (best.size() > 1) return fmt::format("did you mean {}?", fmt::join(best, " or "));
-  if (parent_of(path) == parent_of(best[0]) && path != best[0]) return fmt::format("did you mean {}?", best[0]);
-  return fmt::format("did you mean {}, written {}?", best[0], nested(best[0]));
+  return best;
+}
+
+std::string did_you_mean(std::span<const std::string_view> keys) {
+  return fmt::format("did you mean {}?", fmt::join(keys, " or "));
+}
+
+std::string did_you_mean_in_file(std::string_view path, bool is_group) {
+  const auto keys = nearest_keys(path, is_group);
+  const bool same_level = parent_of(path) == parent_of(keys[0]) && path != keys[0];
+  if (keys.size() > 1 || same_level) return did_you_mean(keys);
+  return fmt::format("did you mean {}, written {}?", keys[0], nested(keys[0]));
 }
 
 }  // namespace gradflow

@@ -113,7 +113,8 @@ const PlacementRow& placement_row(Placement placement) { return rows[static_cast
 const SubLayerPlan& sub_layer_plan(const ModelConfig& model, std::int64_t block, SubLayerKind kind) {
   Placement placement = model.placement;
   if (placement == Placement::mix_ln) {
-    const auto post_blocks = static_cast<std::int64_t>(std::floor(model.mix_post_fraction * static_cast<double>(model.depth)));
+    const auto post_blocks =
+        static_cast<std::int64_t>(std::floor(model.mix_post_fraction * static_cast<double>(model.depth)));
     placement = block <= post_blocks ? Placement::post : Placement::pre;
   }
   const PlacementRow& row = placement_row(placement);

@@ -27,11 +27,11 @@ struct SubLayerPlan {
   bool norm_in = false;
   bool norm_branch = false;
   bool norm_out = false;
-  bool inner_norm = false;         ///< inside F: before `out` in attention, after the activation in the feed-forward
+  bool inner_norm = false;            ///< inside F: before `out` in attention, after the activation in the feed-forward
   bool norm_query_key_value = false;  ///< HybridNorm: the configured norm, per head, on q, k and v
-  bool head_scale = false;         ///< NormFormer: a learned factor a head
-  bool skip_is_normed = false;     ///< HybridNorm's feed-forward: the norm's output is the skip
-  bool adds_block_input = false;   ///< B2T: the block's input joins the sum
+  bool head_scale = false;            ///< NormFormer: a learned factor a head
+  bool skip_is_normed = false;        ///< HybridNorm's feed-forward: the norm's output is the skip
+  bool adds_block_input = false;      ///< B2T: the block's input joins the sum
   InputScale input_scale = InputScale::one;
   SkipScale skip_scale = SkipScale::one;
 };

@@ -51,7 +51,8 @@ constexpr std::array<std::string_view, 3> words{"none", "standard", "all"};
 std::span<const Quantity> measured_quantities() { return quantities; }
 
 const Quantity* find_quantity(std::string_view name) {
-  const auto found = std::find_if(quantities.begin(), quantities.end(), [&](const Quantity& q) { return q.name == name; });
+  const auto found =
+      std::find_if(quantities.begin(), quantities.end(), [&](const Quantity& q) { return q.name == name; });
   return found == quantities.end() ? nullptr : &*found;
 }
 

@@ -24,11 +24,10 @@ std::size_t character_length(std::string_view text) {
 
 }  // namespace
 
-std::string shown(std::string_view text) {
-  constexpr std::size_t limit = 60;
+std::string shown(std::string_view text, std::size_t longest) {
   std::string out;
   while (!text.empty()) {
-    if (out.size() > limit) return out + "…";
+    if (out.size() > longest) return out + "…";
     const std::size_t length = character_length(text);
     const auto byte = static_cast<unsigned char>(text[0]);
     if (length == 0)
@@ -42,7 +41,9 @@ std::string shown(std::string_view text) {
   return out;
 }
 
-std::string quoted(std::string_view text) { return "\"" + shown(text) + "\""; }
+std::string shown_path(std::string_view path) { return shown(path, std::string_view::npos); }
+
+std::string in_quotes(std::string_view text) { return "\"" + shown(text) + "\""; }
 
 std::optional<std::size_t> first_invalid_utf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {

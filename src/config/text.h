@@ -8,11 +8,13 @@
 
 namespace gradflow {
 
-/// Text of a user as one printable line: control characters and bytes that are not UTF-8 as escapes, cut at about 60
-/// characters.
-std::string shown(std::string_view text);
-/// The same in double quotes.
-std::string quoted(std::string_view text);
+/// Text of a user as one printable line: control characters and bytes that are not UTF-8 as escapes, cut where it is
+/// longer than about `longest` bytes.
+std::string shown(std::string_view text, std::size_t longest = 60);
+/// A path, in full.
+std::string shown_path(std::string_view path);
+/// Like `shown`, in double quotes.
+std::string in_quotes(std::string_view text);
 
 /// Index of the first byte that is not UTF-8 (overlong forms and surrogates included), or nothing.
 std::optional<std::size_t> first_invalid_utf8(std::string_view text);

@@ -1,17 +1,19 @@
 #include "core/files.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "testing/temporary_folder.h"
 
@@ -114,7 +116,8 @@ TEST(CreateFolders, RefusesAFileInTheWay) {
   write_file_atomically(folder / "file", "");
   EXPECT_THAT(error_of([&] { create_folders(folder / "file/sub"); }),
               AllOf(StartsWith(folder / "file/sub" + ": cannot be created ("), HasSubstr("choose another path")));
-  EXPECT_THAT(error_of([&] { create_folders(folder / "file"); }), StartsWith(folder / "file" + ": cannot be created ("));
+  EXPECT_THAT(error_of([&] { create_folders(folder / "file"); }),
+              StartsWith(folder / "file" + ": cannot be created ("));
 }
 
 TEST(RemoveFile, RemovesAndAcceptsItsAbsence) {
@@ -223,7 +226,8 @@ TEST(AppendFile, GoesOnAfterShortWritesAndSignals) {
   const TemporaryFolder folder;
   const std::string pipe = folder / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  struct sigaction action {}, before {};
+  struct sigaction action {
+  }, before{};
   action.sa_handler = [](int) {};
   sigaction(SIGALRM, &action, &before);
   const std::string text(400'000, 'y');
@@ -233,15 +237,17 @@ TEST(AppendFile, GoesOnAfterShortWritesAndSignals) {
     sigemptyset(&alarm);
     sigaddset(&alarm, SIGALRM);
     pthread_sigmask(SIG_BLOCK, &alarm, nullptr);
+    std::ifstream input(pipe);
     usleep(30'000);
-    received = read_file(pipe);
+    std::ostringstream content;
+    content << input.rdbuf();
+    received = content.str();
   });
   const itimerval timer{{0, 2000}, {0, 2000}}, off{};
   setitimer(ITIMER_REAL, &timer, nullptr);
   {
     AppendFile file(pipe);
     file.append(text);
-    usleep(1000);
     EXPECT_EQ(error_of([&] { file.flush(); }), "no error");
   }
   reader.join();

@@ -39,7 +39,8 @@ FileLock::FileLock(const std::string& path) {
   if (failure != 0) {
     ::close(descriptor);
     if (failure != EWOULDBLOCK) throw file_error(path, "cannot be locked", failure);
-    throw Error(path + ": held by " + holder_in(read_file(path)) + "; wait until it ends or choose another folder with --out");
+    throw Error(path + ": held by " + holder_in(read_file(path)) +
+                "; wait until it ends or choose another folder with --out");
   }
   const std::string holder = host_name() + ' ' + std::to_string(::getpid()) + '\n';
   if (::ftruncate(descriptor, 0) != 0 || ::pwrite(descriptor, holder.data(), holder.size(), 0) < 0) {

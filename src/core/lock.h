@@ -4,8 +4,8 @@
 
 namespace gradflow {
 
-/// An exclusive kernel lock on a file (flock), held until this object or its process ends, however it ends: there are no
-/// stale locks. The file holds "HOST PID" of the latest holder and is never removed, for another process may just be
+/// An exclusive kernel lock on a file (flock), held until this object or its process ends, however it ends: there are
+/// no stale locks. The file holds "HOST PID" of the latest holder and is never removed, for another process may just be
 /// opening it.
 class FileLock {
  public:

@@ -1,5 +1,7 @@
 #include "core/lock.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -7,9 +9,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "core/error.h"
 #include "core/files.h"

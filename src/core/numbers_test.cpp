@@ -1,5 +1,7 @@
 #include "core/numbers.h"
 
+#include <gtest/gtest.h>
+
 #include <bit>
 #include <clocale>
 #include <cmath>
@@ -7,8 +9,6 @@
 #include <limits>
 #include <locale>
 #include <string>
-
-#include <gtest/gtest.h>
 
 #include "core/philox.h"
 
@@ -89,8 +89,8 @@ TEST(ParseNumber, ReadsTheNonFinite) {
 }
 
 TEST(ParseNumber, TakesNothingElse) {
-  for (const char* text : {"", " 1", "1 ", "1,5", "1.5x", "+1", "-", "--1", ".5", "-.5", "e5", "NaN", "-nan", "infinity",
-                           "0x10", "1e999", "one"})
+  for (const char* text : {"", " 1", "1 ", "1,5", "1.5x", "+1", "-", "--1", ".5", "-.5", "e5", "NaN", "-nan",
+                           "infinity", "0x10", "1e999", "one"})
     EXPECT_FALSE(parse_number(text)) << text;
 }
 

@@ -16,8 +16,8 @@ std::uint32_t fnv1a32(std::string_view text);
 std::uint64_t fnv1a64(std::string_view text);
 
 /// One named stream of random numbers: the key is the seed, the upper half of the counter is the hash of the name, the
-/// lower half the index. The i-th value depends on nothing but (seed, name, i): streams never disturb one another, and a
-/// run can be resumed by its position alone.
+/// lower half the index. The i-th value depends on nothing but (seed, name, i): streams never disturb one another, and
+/// a run can be resumed by its position alone.
 class RandomStream {
  public:
   RandomStream(std::uint64_t seed, std::string_view name);

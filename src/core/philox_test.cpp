@@ -1,11 +1,11 @@
 #include "core/philox.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <set>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 namespace gradflow {
 namespace {
@@ -34,9 +34,9 @@ TEST(Fnv1a, TakesBytesAboveAsciiAsUnsigned) { EXPECT_EQ(fnv1a32("\xff"), (0x811c
 
 TEST(RandomStream, IsTheBlockOfSeedNameAndIndex) {
   const std::uint64_t seed = 0x299f31d0a4093822, index = 0x85a308d3243f6a88, hash = fnv1a64("weights");
-  const Block words = philox4x32({0x243f6a88, 0x85a308d3, static_cast<std::uint32_t>(hash),
-                                  static_cast<std::uint32_t>(hash >> 32)},
-                                 {0xa4093822, 0x299f31d0});
+  const Block words =
+      philox4x32({0x243f6a88, 0x85a308d3, static_cast<std::uint32_t>(hash), static_cast<std::uint32_t>(hash >> 32)},
+                 {0xa4093822, 0x299f31d0});
   EXPECT_EQ(RandomStream(seed, "weights").bits(index), (std::uint64_t{words[1]} << 32) | words[0]);
 }
 

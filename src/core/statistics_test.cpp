@@ -1,11 +1,11 @@
 #include "core/statistics.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <numbers>
 #include <stdexcept>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "core/philox.h"
 

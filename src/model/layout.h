@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/config.h"
@@ -17,6 +19,9 @@ enum class Distribution {
   sinusoid,        ///< std·sin(1 + 0.7·i + (fnv1a32(name) mod 1000)·0.01) + offset, for comparing implementations
   two_identities,  ///< [I I]: `concat` starts as the plain sum
 };
+inline constexpr std::array<std::string_view, 6> names_of(Distribution) {
+  return {"constant", "normal", "uniform", "orthogonal", "sinusoid", "two_identities"};
+}
 
 struct Fill {
   Distribution distribution = Distribution::constant;

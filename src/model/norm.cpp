@@ -41,8 +41,13 @@ at::Tensor NormSite::batch_norm(const at::Tensor& rows, const at::Tensor& real_r
       const at::NoGradGuard no_grad;
       const at::Tensor count = real_rows.defined() ? real_rows.sum().to(rows.scalar_type())
                                                    : at::full({}, rows.size(0), rows.options().requires_grad(false));
-      running_mean_.mul_(1 - batch_norm_momentum).add_(mean.detach(), batch_norm_momentum);
-      running_var_.mul_(1 - batch_norm_momentum).add_(variance.detach() * (count / (count - 1)), batch_norm_momentum);
+      // A batch that overflowed must not spoil the statistics of a run that skips it.
+      const at::Tensor finite = mean.isfinite().logical_and(variance.isfinite());
+      const auto follow = [&](const at::Tensor& running, const at::Tensor& value) {
+        running.copy_(at::where(finite, running * (1 - batch_norm_momentum) + value * batch_norm_momentum, running));
+      };
+      follow(running_mean_, mean.detach());
+      follow(running_var_, variance.detach() * (count / (count - 1).clamp_min(1)));
     }
   } else {
     mean = running_mean_;
@@ -62,8 +67,9 @@ at::Tensor NormSite::operator()(const at::Tensor& x, const Pass& pass) const {
     case Norm::center: y = centered(in, {-1}) * weight_ + bias_; break;
     case Norm::dyt: y = at::tanh(alpha_ * in) * weight_ + bias_; break;
     case Norm::batchnorm: {
-      const at::Tensor& real = pass.batch->real;
-      const bool padded = real.defined() && in.dim() == 3;
+      at::Tensor real = pass.batch->real;  // [B, T]; per-head values are [B, heads, T, d_h]
+      if (real.defined() && in.dim() == 4) real = real.unsqueeze(1).expand({in.size(0), in.size(1), in.size(2)});
+      const bool padded = real.defined() && in.dim() >= 3;
       y = batch_norm(in.reshape({-1, in.size(-1)}), padded ? real.reshape({-1}) : at::Tensor(), pass).view(in.sizes());
       break;
     }

@@ -7,6 +7,15 @@
 
 namespace gradflow {
 
+at::ScalarType activation_dtype(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::float32: return at::kFloat;
+    case Dtype::float64: return at::kDouble;
+    case Dtype::bfloat16: return at::kBFloat16;
+  }
+  return at::kFloat;
+}
+
 Linear::Linear(const ParameterStore& store, const std::string& prefix) : weight_(store.parameter(prefix + ".weight")) {
   if (store.has(prefix + ".bias")) bias_ = store.parameter(prefix + ".bias");
 }

@@ -10,6 +10,9 @@
 
 namespace gradflow {
 
+/// The dtype of the stream; parameters are stored in float32, or float64 beside a float64 stream.
+at::ScalarType activation_dtype(Dtype dtype);
+
 /// y = x·Wᵀ + b with W [out, in] and, if the store has it, b [out]. Under bfloat16 the master weights are rounded to
 /// the dtype of x on use.
 class Linear {

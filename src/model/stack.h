@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "config/config.h"
@@ -22,6 +23,8 @@ class Watcher {
   virtual void gradient_arrived(std::size_t segment, const Stream& gradient) = 0;
 };
 
+using Watchers = std::span<Watcher* const>;
+
 /// The model: its layout, its parameters and its segments, walked up for the loss and down for the gradient.
 class Stack {
  public:
@@ -33,9 +36,9 @@ class Stack {
   std::size_t segment_count() const { return segments_.size(); }
 
   /// The loss of the batch, a scalar tensor: mean over its tokens, natural logarithm.
-  at::Tensor forward(const Pass& pass, Watcher* watcher = nullptr);
+  at::Tensor forward(const Pass& pass, Watchers watchers = {});
   /// Adds factor·dL/dθ of the last forward into the store's gradients.
-  void backward(const Pass& pass, double factor, Watcher* watcher = nullptr);
+  void backward(const Pass& pass, double factor, Watchers watchers = {});
 
  private:
   Layout layout_;

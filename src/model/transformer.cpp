@@ -12,15 +12,6 @@
 namespace gradflow {
 namespace {
 
-at::ScalarType activation_dtype(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::float32: return at::kFloat;
-    case Dtype::float64: return at::kDouble;
-    case Dtype::bfloat16: return at::kBFloat16;
-  }
-  return at::kFloat;
-}
-
 /// The fixed table of Vaswani et al. 2017, [T, d]: sin and cos of t/10000^(2i/d), in even and odd columns.
 at::Tensor sinusoidal_positions(std::int64_t tokens, std::int64_t width, const at::TensorOptions& options) {
   const at::Tensor table = at::empty({tokens, width}, at::kDouble);

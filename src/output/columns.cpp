@@ -7,11 +7,11 @@ namespace {
 
 constexpr auto steps = std::to_array<Column>({
     {"step", "the update that the row describes, from 1"},
-    {"tokens", "tokens seen up to and with this step, padding left out"},
+    {"tokens", "tokens seen up to and with this step"},
     {"learning_rate", "the learning rate that this update used"},
     {"loss", "mean loss a token (nats for cross-entropy) of the step's batch, before the update"},
     {"grad_norm", "‖∂L/∂θ‖ of all parameters, after accumulation, before clipping, before the update"},
-    {"clip_factor", "what clipping multiplied the gradient by: min(1, clip_norm/grad_norm); empty without clipping"},
+    {"clip_factor", "what clipping multiplied the gradient by: min(1, clip_norm/grad_norm); 1 without clipping"},
     {"weight_norm", "‖θ‖ of all parameters, after the update"},
     {"update_norm", "‖Δθ‖, the length of the optimizer's real step, decay included"},
     {"eval_loss", "mean loss a token on the validation batches, before the update; empty when not evaluated"},
@@ -44,15 +44,18 @@ constexpr auto layers = std::to_array<Column>({
     {"stream_grad_cosine", "cosine between ∂L/∂x here and ∂L/∂x after the last block"},
     {"dual_rms", "RMS of ResiDual's second stream after the sub-layer"},
     {"dual_grad_norm", "‖∂L/∂·‖ of ResiDual's second stream after the sub-layer"},
-    {"skip_grad_share", "norm of the gradient through the skip, divided by the norm of the stream's gradient below the "
-                        "sub-layer"},
-    {"attention_entropy", "−Σ a ln a of an attention row divided by ln(visible positions), mean over rows and heads; rows "
-                          "that see one position left out"},
+    {"skip_grad_share",
+     "norm of the gradient through the skip, divided by the norm of the stream's gradient below the "
+     "sub-layer"},
+    {"attention_entropy",
+     "−Σ a ln a of an attention row divided by ln(visible positions), mean over rows and heads; rows "
+     "that see one position left out"},
     {"attention_logit_max", "largest attention score before the softmax"},
     {"zero_fraction", "share of exact zeros after the activation"},
     {"angular_distance", "(1/π)·arccos of the cosine between the stream before and after, mean over tokens"},
-    {"token_diversity_db", "20·log10(‖X − 1x̄ᵀ‖/‖X‖) in dB, x̄ the mean over positions, averaged over sequences; low where "
-                           "tokens collapse onto one another"},
+    {"token_diversity_db",
+     "20·log10(‖X − 1x̄ᵀ‖/‖X‖) in dB, x̄ the mean over positions, averaged over sequences; low where "
+     "tokens collapse onto one another"},
 });
 
 constexpr auto tensors = std::to_array<Column>({
@@ -74,7 +77,7 @@ constexpr auto spikes = std::to_array<Column>({
     {"level_before", "median of the newest accepted values before the episode, in the series' unit"},
     {"peak", "the value at peak_step, in the series' unit"},
     {"score", "(peak − level)/scale, for grad_norm of logarithms; inf for a non-finite value"},
-    {"recovered", "1 when the series returned below the threshold, 0 for a shift or at the end of the run"},
+    {"recovered", "1 when steps without a flag followed, 0 for a shift or a run that ended with a flag"},
     {"first_step", "where it began: the earliest flagged step of any sub-layer near the episode; empty when none"},
     {"first_layer", "the layer of that flag"},
     {"first_sublayer", "the sub-layer of that flag"},

@@ -59,7 +59,8 @@ std::optional<double> CsvTable::number(std::size_t row, std::size_t column) cons
   const std::string_view cell = text(row, column);
   if (cell.empty()) return std::nullopt;
   const auto value = parse_number(cell);
-  if (!value) throw Error(cell_place(row, column) + " is not a number; write one with a decimal point, nan, inf or -inf");
+  if (!value)
+    throw Error(cell_place(row, column) + " is not a number; write one with a decimal point, nan, inf or -inf");
   return value;
 }
 

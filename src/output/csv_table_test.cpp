@@ -1,14 +1,14 @@
 #include "output/csv_table.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <string>
 #include <utility>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "core/error.h"
 #include "core/files.h"
@@ -76,7 +76,8 @@ TEST(CsvTable, NamesWhatIsWrongAndWhere) {
   const CsvTable table("a.csv", "x,y\n1,2\n");
   EXPECT_EQ(error_of([&] { (void)table.column("loss"); }), "a.csv: has no column loss; it has x, y");
   const CsvTable words("a.csv", "x,y\n1,\n0.5,word\n");
-  EXPECT_THAT(error_of([&] { (void)words.number(1, 1); }), testing::StartsWith("a.csv:3: y: \"word\" is not a number; "));
+  EXPECT_THAT(error_of([&] { (void)words.number(1, 1); }),
+              testing::StartsWith("a.csv:3: y: \"word\" is not a number; "));
   EXPECT_THAT(error_of([&] { (void)words.integer(1, 0); }), testing::StartsWith("a.csv:3: x: \"0.5\" is not a whole"));
   EXPECT_THAT(error_of([&] { (void)words.integer(0, 1); }), testing::StartsWith("a.csv:2: y: \"\" is not a whole"));
 }
@@ -87,12 +88,14 @@ TEST(ReadCsv, RefusesAnotherHeader) {
   write_file_atomically(path, "step,loss\n1,2\n");
   EXPECT_EQ(read_csv(path, two).rows(), 1u);
   write_file_atomically(path, "step,grad_norm\n1,2\n");
-  EXPECT_EQ(error_of([&] { read_csv(path, two); }),
-            path + ":1: column 2 is grad_norm where this version has loss; use the version that wrote it, or run again");
+  EXPECT_EQ(
+      error_of([&] { read_csv(path, two); }),
+      path + ":1: column 2 is grad_norm where this version has loss; use the version that wrote it, or run again");
   write_file_atomically(path, "step\n1\n");
   EXPECT_THAT(error_of([&] { read_csv(path, two); }), testing::HasSubstr("column 2 is nothing where this version has"));
   write_file_atomically(path, "step,loss,more\n1,2,3\n");
-  EXPECT_THAT(error_of([&] { read_csv(path, two); }), testing::HasSubstr("column 3 is more where this version has nothing"));
+  EXPECT_THAT(error_of([&] { read_csv(path, two); }),
+              testing::HasSubstr("column 3 is more where this version has nothing"));
 }
 
 TEST(ReadCsv, ReadsBackTheBitsThatCsvFileWrote) {

@@ -38,10 +38,10 @@ std::string column_table(std::span<const Column> columns);
 /// The header line, without its end.
 std::string header_line(std::span<const Column> columns);
 
-/// A CSV file that only grows: one header, whole lines, flushed by `flush()` (the owner calls it at least once a second).
-/// Numbers are the shortest decimals that read back to the same bits. A row has exactly one cell for each column, and a
-/// word has no comma, quote or line break; anything else is a programming error and throws std::logic_error before
-/// anything is written.
+/// A CSV file that only grows: one header, whole lines, flushed by `flush()` (the owner calls it at least once a
+/// second). Numbers are the shortest decimals that read back to the same bits. A row has exactly one cell for each
+/// column, and a word has no comma, quote or line break; anything else is a programming error and throws
+/// std::logic_error before anything is written.
 class CsvFile {
  public:
   /// Creates the file with its header, already flushed. Throws Error naming the file when it cannot be written.

@@ -1,15 +1,17 @@
 #include "output/table.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <array>
 #include <filesystem>
 #include <limits>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
+#include "config/quantities.h"
 #include "core/error.h"
 #include "testing/temporary_folder.h"
 
@@ -27,8 +29,7 @@ TEST(Columns, StandAsTheyAreSpecified) {
             "stream_variance,stream_rms,stream_grad_norm,branch_rms,branch_ratio,nonfinite,branch_cosine,"
             "branch_variance_gain,token_norm_cv,branch_norm_cv,mean_share,stream_grad_cosine,dual_rms,dual_grad_norm,"
             "skip_grad_share,attention_entropy,attention_logit_max,zero_fraction,angular_distance,token_diversity_db");
-  EXPECT_EQ(header_line(tensors_columns()),
-            "step,tensor,grad_norm,weight_norm,update_norm,update_ratio,spectral_norm");
+  EXPECT_EQ(header_line(tensors_columns()), "step,tensor,grad_norm,weight_norm,update_norm,update_ratio,spectral_norm");
   EXPECT_EQ(header_line(spikes_columns()),
             "series,kind,start_step,peak_step,end_step,level_before,peak,score,recovered,first_step,first_layer,"
             "first_sublayer,first_quantity,first_score");
@@ -48,6 +49,14 @@ TEST(Columns, AreNamedOnceEachAndExplained) {
   }
 }
 
+TEST(Columns, OfLayersAreWhatTheConfigurationMayName) {
+  std::vector<std::string_view> columns, quantities;
+  for (const Column& column : layers_columns().subspan(3)) columns.push_back(column.name);
+  for (const Quantity& quantity : measured_quantities())
+    if (quantity.set != QuantitySet::on_demand) quantities.push_back(quantity.name);
+  EXPECT_EQ(columns, quantities);
+}
+
 TEST(ColumnTable, IsMarkdown) {
   EXPECT_EQ(column_table(std::span(three).first(2)),
             "| column | meaning |\n| --- | --- |\n| `step` | which |\n| `loss` | how much |\n");
@@ -64,8 +73,9 @@ TEST(CsvFile, WritesEveryKindOfCell) {
   file.write(std::array<Cell, 3>{-nan, 4e-25, cell(std::nullopt)});
   file.write(std::array<Cell, 3>{cell(-0.0), 1.0 / 3, std::numeric_limits<std::int64_t>::max()});
   file.flush();
-  EXPECT_EQ(read_file(folder / "a.csv"),
-            "step,loss,word\n1,0.1,attention\n2,,\nnan,-inf,inf\nnan,4e-25,\n-0,0.3333333333333333,9223372036854775807\n");
+  EXPECT_EQ(
+      read_file(folder / "a.csv"),
+      "step,loss,word\n1,0.1,attention\n2,,\nnan,-inf,inf\nnan,4e-25,\n-0,0.3333333333333333,9223372036854775807\n");
 }
 
 TEST(CsvFile, ShowsItsHeaderAtOnceAndWholeLinesAfterAFlush) {
@@ -98,7 +108,8 @@ TEST(CsvFile, NamesTheFileThatCannotBeWritten) {
     }
     return "no error";
   };
-  EXPECT_THAT(message("/dev/full"), testing::StartsWith("/dev/full: cannot be written (No space left on device); free"));
+  EXPECT_THAT(message("/dev/full"),
+              testing::StartsWith("/dev/full: cannot be written (No space left on device); free"));
   EXPECT_THAT(message(folder / "absent/a.csv"), testing::StartsWith(folder / "absent/a.csv: cannot be written ("));
 }
 

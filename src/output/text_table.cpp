@@ -19,8 +19,8 @@ bool begins_with_number(std::string_view cell) {
 
 std::size_t display_width(std::string_view text) {
   // Bytes 10xxxxxx continue a code point.
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 void TextTable::add(std::vector<std::string> row) {

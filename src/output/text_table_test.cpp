@@ -1,8 +1,8 @@
 #include "output/text_table.h"
 
-#include <stdexcept>
-
 #include <gtest/gtest.h>
+
+#include <stdexcept>
 
 namespace gradflow {
 namespace {

@@ -62,11 +62,16 @@ Config golden_config(const nlohmann::json& c, Dtype dtype) {
     default: break;
   }
   if (c.contains("gate_value")) model.residual_gate = c.at("gate_value").get<double>();
-  config.data.task = Task::quadratic;
+  switch (model.stack) {
+    case StackKind::transformer: config.data.task = Task::quadratic; break;
+    case StackKind::mlp: config.data.task = Task::teacher; break;
+    case StackKind::resnet: config.data.task = Task::cifar10; break;
+  }
   config.data.vocabulary = c.value("vocab", std::int64_t{0});
   config.data.context = c.value("context", std::int64_t{0});
   config.data.inputs = c.value("inputs", config.data.inputs);
   config.data.classes = c.value("classes", config.data.classes);
+  config.data.side = 8;
   config.train.batch = c.at("batch");
   if (c.contains("train")) {
     const nlohmann::json& t = c.at("train");

@@ -1,0 +1,166 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "command/command.h"
+#include "command/environment.h"
+#include "command/prepare.h"
+#include "config/identity.h"
+#include "config/resolved.h"
+#include "core/build_info.h"
+#include "core/machine.h"
+#include "model/description.h"
+#include "output/log.h"
+#include "output/manifest.h"
+#include "output/progress.h"
+#include "output/run_folder.h"
+#include "train/recorder.h"
+#include "train/summary.h"
+#include "train/trainer.h"
+
+namespace gradflow {
+namespace {
+
+struct Options {
+  std::string config;
+  std::vector<std::string> overrides;
+  std::string out;
+  bool overwrite = false;
+  bool resume = false;
+  bool quiet = false;
+  std::optional<std::int64_t> threads;
+  std::string device;
+  std::vector<std::string> command_line;
+};
+
+/// Feeds the progress line.
+class ProgressObserver final : public Observer {
+ public:
+  ProgressObserver(Progress& progress, const Recorder& recorder, std::int64_t steps)
+      : progress_(progress), recorder_(recorder), steps_(steps) {}
+
+  void step_done(const StepResult& result) override {
+    progress_.update({.step = result.step,
+                      .steps = steps_,
+                      .tokens = result.tokens,
+                      .loss = result.loss,
+                      .learning_rate = result.learning_rate,
+                      .grad_norm = result.grad_norm,
+                      .spikes = recorder_.spike_episodes()});
+  }
+
+ private:
+  Progress& progress_;
+  const Recorder& recorder_;
+  std::int64_t steps_;
+};
+
+Manifest manifest_of(const Prepared& prepared, const Options& options) {
+  const BuildInfo& build = build_info();
+  const Environment machine = environment();
+  return {.version = std::string(build.version),
+          .git_revision = std::string(build.git_revision),
+          .compiler = std::string(build.compiler),
+          .libtorch = machine.libtorch,
+          .blas = machine.blas + ", " + machine.blas_kernel,
+          .cpu = cpu_model(),
+          .host = host_name(),
+          .device = prepared.device.str(),
+          .threads = prepared.config.compute.threads,
+          .flush_denormals = prepared.config.compute.flush_denormals,
+          .command_line = options.command_line,
+          .started = std::chrono::system_clock::now()};
+}
+
+/// Writes the manifest anew with how the run stands now.
+void set_status(Manifest& manifest, const RunFolder& folder, RunStatus status, std::string reason = {}) {
+  manifest.status = status;
+  manifest.reason = std::move(reason);
+  if (status != RunStatus::running) manifest.ended = std::chrono::system_clock::now();
+  write_manifest(folder.file("manifest.json"), manifest);
+}
+
+Exit train(const Prepared& prepared, const RunFolder& folder, Log& log, const Options& options, Manifest& manifest) {
+  const Config& config = prepared.config;
+  Stack stack(config, prepared.device);
+  Recorder recorder(config, stack, prepared.device, folder.path());
+  RunAccount account;
+  Progress progress(log, progress_style(options.quiet));
+  ProgressObserver shown(progress, recorder, config.train.steps);
+  Trainer trainer(config, stack, *prepared.source, prepared.device, {&recorder, &account, &shown});
+
+  std::optional<NonfiniteFinding> stopped_at;
+  try {
+    stopped_at = trainer.run();
+    recorder.finish();
+  } catch (...) {
+    progress.finish();
+    throw;
+  }
+  progress.finish();
+
+  const RunSummary summary{config, stack, prepared.source->facts(), account, recorder, stopped_at};
+  write_file_atomically(folder.file("summary.json"), summary.json().dump(2) + "\n");
+  set_status(manifest, folder, stopped_at ? RunStatus::diverged : RunStatus::finished, summary.stop_reason());
+  const std::string table = summary.text() + "\nfiles in " + folder.path() + "\n";
+  log.record(table);
+  if (!options.quiet) std::cout << table << std::flush;
+  if (!stopped_at) return Exit::done;
+  log.warning(summary.stop_reason() + "; set train.on_nonfinite to continue or skip to go on");
+  return Exit::diverged;
+}
+
+Exit run(const Options& options) {
+  Prepared prepared = prepare(options.config, options.overrides);
+  const std::string hash = data_files_hash(prepared.config);
+  nlohmann::ordered_json resolved = to_json(prepared.config);
+  resolved["derived"] = derived_json(prepared.config, make_layout(prepared.config), hash);
+
+  const std::string path =
+      options.out.empty() ? default_run_folder(prepared.config.name, run_id(prepared.config, hash)) : options.out;
+  const RunFolder folder = RunFolder::open({path, options.overwrite, options.resume}, resolved);
+  Log log(std::cerr, options.quiet);
+  if (folder.finished()) {
+    log.note(fmt::format("{}: already {}; --overwrite runs it again", folder.path(), name_of(*folder.finished())));
+    return *folder.finished() == RunStatus::diverged ? Exit::diverged : Exit::done;
+  }
+  log.open_file(folder.file("run.log"));
+  Manifest manifest = manifest_of(prepared, options);
+  set_status(manifest, folder, RunStatus::running);
+  try {
+    return train(prepared, folder, log, options, manifest);
+  } catch (const std::exception& error) {
+    // The folder says what happened even if nobody kept the terminal; an error while saying so must not hide the first.
+    try {
+      set_status(manifest, folder, RunStatus::failed, error.what());
+    } catch (const Error&) {
+    }
+    throw;
+  }
+}
+
+}  // namespace
+
+void add_run(CLI::App& program, Action& action) {
+  CLI::App* command = program.add_subcommand("run", "trains one stack and writes its run folder");
+  auto options = std::make_shared<Options>();
+  command->add_option("CONFIG", options->config, "configuration file (JSON); {} is a valid one")->required();
+  add_set_option(*command, options->overrides);
+  command->add_option("--out", options->out, "run folder; without it results/NAME/ID below the current folder")
+      ->type_name("DIR");
+  command->add_flag("--overwrite", options->overwrite, "replaces a run that stands in the folder");
+  command->add_flag("--quiet", options->quiet, "no progress, no table; errors and warnings only");
+  command->add_option("--threads", options->threads, "threads, short for --set compute.threads=N")->type_name("N");
+  command->add_option("--device", options->device, "cpu, cuda, cuda:N or auto, short for --set compute.device=D")
+      ->type_name("D");
+  command->callback([options, &program, &action] {
+    if (options->threads) options->overrides.push_back("compute.threads=" + std::to_string(*options->threads));
+    if (!options->device.empty()) options->overrides.push_back("compute.device=" + options->device);
+    action = [options] { return run(*options); };
+  });
+}
+
+}  // namespace gradflow

@@ -1,0 +1,45 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "config/fields.h"
+#include "config/quantities.h"
+#include "config/rules.h"
+
+namespace gradflow {
+namespace {
+
+/// One thing that is described but not built: when it arrives, its row goes.
+struct NotYet {
+  std::string_view key;
+  bool (*asked_for)(const Config&);
+  std::string_view instead;
+};
+
+bool asks_for_quantities(const Config& config) {
+  return std::any_of(config.record.quantities.begin(), config.record.quantities.end(), [](const std::string& name) {
+    const Quantity* quantity = find_quantity(name);
+    return quantity ? quantity->set != QuantitySet::standard : name == "all";
+  });
+}
+
+constexpr NotYet not_yet[] = {
+    {"model.stack", [](const Config& c) { return c.model.stack != StackKind::transformer; }, "write transformer"},
+    {"data.task", [](const Config& c) { return c.data.task >= Task::teacher; },
+     "write markov, text or another task for sequences"},
+    {"compute.backend", [](const Config& c) { return c.compute.backend == Backend::fused; }, "write auto or aten"},
+    {"record.quantities", asks_for_quantities, "write none, standard or names of the standard columns"},
+    {"checkpoint.every", [](const Config& c) { return c.checkpoint.every > 0; }, "write 0"},
+};
+
+}  // namespace
+
+void check_availability(Examination& examination) {
+  for (const NotYet& row : not_yet)
+    if (row.asked_for(examination.config))
+      examination.refuse({row.key}, fmt::format("{} is not available yet; {}",
+                                                find_field(row.key)->value(examination.config).dump(), row.instead));
+}
+
+}  // namespace gradflow

@@ -1,0 +1,304 @@
+#include "model/memory_estimate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <string_view>
+#include <vector>
+
+#include "config/derived.h"
+#include "config/placements.h"
+#include "core/memory.h"
+#include "model/feedforward_layout.h"
+#include "model/kept_tensors.h"
+
+namespace gradflow {
+namespace {
+
+// Measured with the CPU wheel of LibTorch 2.13 on x86-64 (peak resident set of runs, see memory_estimate_test.cpp).
+constexpr double program_bytes = 2.0e8;
+constexpr double bytes_a_tensor = 3e3;  // leaf, gradient view, name, entries of the tables
+constexpr double bytes_a_segment = 2e4;
+
+constexpr double alignment = 64;
+
+/// What a segment keeps between forward and backward, in bytes.
+struct SegmentBytes {
+  double input = 0;  ///< the stream that enters it
+  double all = 0;    ///< the input among it
+};
+/// In the order of the forward pass; the head's input stands with the final norm.
+using Kept = std::vector<SegmentBytes>;
+
+bool has_factor(const ModelConfig& model) { return branch_factor(model) != 1 || model.branch_warmup > 0; }
+
+/// Sizes of a Transformer's segments.
+class TransformerSizes {
+ public:
+  explicit TransformerSizes(const Config& config)
+      : config_(config),
+        model_(config.model),
+        tokens_(static_cast<double>(config.train.batch) * static_cast<double>(config.data.context)),
+        width_(static_cast<double>(config.model.width)),
+        stream_(tokens_ * width_) {}
+
+  Kept kept() const {
+    Kept out{embedding()};
+    for (std::int64_t block = 1; block <= model_.depth; ++block)
+      for (const SubLayerKind kind : {SubLayerKind::attention, SubLayerKind::ffn}) out.push_back(sublayer(block, kind));
+    out.push_back(end());
+    return out;
+  }
+
+ private:
+  using Tensor = KeptTensors::Tensor;
+
+  SegmentBytes embedding() const {
+    KeptTensors tensors(config_);
+    Tensor x = tensors.make(stream_);
+    if (has_embedding_norm(model_)) x = tensors.norm(x, width_);
+    tensors.dropout(x);
+    return {0, tensors.bytes()};
+  }
+
+  /// The stream that enters a segment, and ResiDual's second one.
+  Tensor input(KeptTensors& tensors) const {
+    const Tensor x = tensors.make(stream_);
+    tensors.keep(x);
+    if (placement_row(model_.placement).second_stream) tensors.keep(tensors.make(stream_));
+    return x;
+  }
+
+  SegmentBytes end() const {
+    KeptTensors tensors(config_);
+    const Tensor x = input(tensors);
+    const double entering = tensors.bytes();
+    tensors.keep(has_final_norm(model_) ? tensors.norm(x, width_) : x);
+    return {entering, tensors.bytes()};
+  }
+
+  SegmentBytes sublayer(std::int64_t block, SubLayerKind kind) const {
+    const SubLayerPlan& plan = sub_layer_plan(model_, block, kind);
+    KeptTensors tensors(config_);
+    const Tensor x = input(tensors);
+    const double entering = tensors.bytes();
+    const auto site = [&](bool present, Tensor at) { return present ? tensors.norm(at, width_) : at; };
+
+    Tensor z = site(plan.norm_in, x);
+    const Tensor skip = plan.skip_is_normed ? z : x;
+    if (plan.input_scale == InputScale::inverse_sqrt_layer) z = tensors.like(z);
+    Tensor f = kind == SubLayerKind::attention ? attention(tensors, plan, z) : ffn(tensors, plan, z);
+    f = tensors.factor(tensors.dropout(site(plan.norm_branch, f)), has_factor(model_));
+    site(plan.norm_out, tensors.joined(skip, f));
+    return {entering, tensors.bytes()};
+  }
+
+  Tensor attention(KeptTensors& tensors, const SubLayerPlan& plan, Tensor z) const {
+    const double heads = static_cast<double>(model_.heads), head_width = width_ / heads;
+    const auto projected = [&](bool normed, Norm norm) {
+      const Tensor p = tensors.linear(z, stream_);
+      return normed ? tensors.norm(p, head_width, norm) : p;
+    };
+    const bool all = plan.norm_query_key_value;
+    const Norm norm = all ? model_.norm : Norm::layernorm;
+    const Tensor q = projected(all || model_.qk_norm, norm), k = projected(all || model_.qk_norm, norm),
+                 v = projected(all, norm);
+    Tensor y = tensors.make(stream_);
+    if (padding_tokens(config_.data) == 0) {  // one operator: q, k, v, its output and a number a head and token
+      for (const Tensor t : {q, k, v, y}) tensors.keep(t);
+      tensors.keep_bytes(heads * tokens_ * parameter_element_bytes(config_.compute.dtype));
+    } else {  // composed: q, k and v head by head, the softmax, the weights and the mask
+      for (int copy = 0; copy < 3; ++copy) tensors.keep(tensors.make(stream_));
+      const double scores = tokens_ * static_cast<double>(config_.data.context);
+      for (int copy = 0; copy < 2; ++copy) tensors.keep(tensors.make(heads * scores));
+      tensors.keep_bytes(scores);
+    }
+    if (plan.head_scale) {
+      tensors.keep(y);
+      y = tensors.like(y);
+    }
+    if (plan.inner_norm) y = tensors.norm(y, width_);
+    return tensors.linear(y, stream_);
+  }
+
+  Tensor ffn(KeptTensors& tensors, const SubLayerPlan& plan, Tensor z) const {
+    const double inner = static_cast<double>(model_.ffn_width.value());
+    Tensor h = tensors.activation(tensors.linear(z, tokens_ * inner));
+    if (plan.inner_norm) h = tensors.norm(h, inner);
+    return tensors.linear(h, stream_);
+  }
+
+  const Config& config_;
+  const ModelConfig& model_;
+  double tokens_, width_, stream_;
+};
+
+/// Sizes of the segments of an mlp or resnet.
+class FeedforwardSizes {
+ public:
+  explicit FeedforwardSizes(const Config& config)
+      : config_(config), model_(config.model), images_(config.model.stack == StackKind::resnet) {}
+
+  Kept kept() const {
+    Kept out{stem()};
+    for (std::int64_t block = 1; block <= model_.depth; ++block) out.push_back(this->block(block));
+    out.push_back(end());
+    return out;
+  }
+
+ private:
+  using Tensor = KeptTensors::Tensor;
+
+  bool is_post() const { return model_.placement == Placement::post; }
+
+  /// Pixels of a sample behind a block; 1 for vectors.
+  double pixels(std::int64_t block) const {
+    if (!images_) return 1;
+    std::int64_t side = config_.data.side;
+    for (std::int64_t stage = block == 0 ? 0 : resnet_stage(model_, block); stage > 0; --stage) side = (side + 1) / 2;
+    return static_cast<double>(side * side);
+  }
+
+  double batch() const { return static_cast<double>(config_.train.batch); }
+
+  double stream(std::int64_t block) const {
+    return batch() * static_cast<double>(stream_width(model_, block)) * pixels(block);
+  }
+
+  Tensor norm(KeptTensors& tensors, Tensor x) const { return tensors.norm(x, tensors.elements(x) / batch(), images_); }
+
+  SegmentBytes stem() const {
+    KeptTensors tensors(config_);
+    Tensor x = tensors.linear(tensors.make(batch() * static_cast<double>(stem_inputs(config_)) * pixels(0)), stream(0));
+    if (images_ && is_post()) x = tensors.activation(norm(tensors, x));
+    tensors.dropout(x);
+    return {0, tensors.bytes()};
+  }
+
+  SegmentBytes end() const {
+    KeptTensors tensors(config_);
+    Tensor x = tensors.make(stream(model_.depth));
+    tensors.keep(x);
+    const double entering = tensors.bytes();
+    if (has_final_norm(model_)) x = norm(tensors, x);
+    if (!is_post()) x = tensors.activation(x);
+    if (!images_) tensors.keep(x);
+    return {entering, tensors.bytes()};
+  }
+
+  SegmentBytes block(std::int64_t block) const {
+    KeptTensors tensors(config_);
+    const Tensor x = tensors.make(stream(block - 1));
+    tensors.keep(x);
+    const double entering = tensors.bytes();
+    const bool two_layers = model_.block_layers == 2;
+    Tensor f;
+    if (is_post()) {
+      f = norm(tensors, tensors.linear(x, stream(block)));
+      if (two_layers) f = norm(tensors, tensors.linear(tensors.activation(f), stream(block)));
+    } else {
+      f = tensors.linear(tensors.activation(norm(tensors, x)), stream(block));
+      if (two_layers) f = tensors.linear(tensors.activation(norm(tensors, f)), stream(block));
+    }
+    f = tensors.factor(tensors.dropout(f), has_factor(model_));
+    const Tensor y = tensors.joined(stream(block) == stream(block - 1) ? x : tensors.make(stream(block)), f);
+    if (is_post()) tensors.activation(y);
+    return {entering, tensors.bytes()};
+  }
+
+  const Config& config_;
+  const ModelConfig& model_;
+  bool images_;
+};
+
+double parameter_bytes(const Config& config, const Layout& layout) {
+  const double element = parameter_element_bytes(config.compute.dtype);
+  const double aligned = alignment / element;
+  double elements = 0, tensors = 0;
+  for (const SegmentSpec& segment : layout.segments)
+    for (const ParameterSpec& parameter : segment.parameters) {
+      elements += std::ceil(static_cast<double>(parameter.size()) / aligned) * aligned;
+      tensors += 1;
+    }
+  return 4 * elements * element + tensors * bytes_a_tensor +
+         static_cast<double>(layout.segments.size()) * bytes_a_segment;
+}
+
+/// Under bfloat16 every matrix is rounded from the master weights when it is used, and kept.
+void add_rounded_weights(const Layout& layout, Kept& kept) {
+  for (std::size_t s = 0; s < layout.segments.size(); ++s)
+    for (const ParameterSpec& parameter : layout.segments[s].parameters)
+      if (parameter.decays()) kept[std::min(s, kept.size() - 1)].all += 2 * static_cast<double>(parameter.size());
+}
+
+Kept segment_bytes(const Config& config, const Layout& layout) {
+  Kept kept =
+      config.model.stack == StackKind::transformer ? TransformerSizes(config).kept() : FeedforwardSizes(config).kept();
+  if (config.compute.dtype == Dtype::bfloat16) add_rounded_weights(layout, kept);
+  return kept;
+}
+
+double sum_kept(const Kept& kept, bool recompute) {
+  double sum = 0;
+  for (const SegmentBytes& segment : kept) sum += recompute ? segment.input : segment.all;
+  return sum;
+}
+
+double activation_bytes(const Config& config, const Layout& layout) {
+  const Kept kept = segment_bytes(config, layout);
+  const auto smaller = [](const SegmentBytes& a, const SegmentBytes& b) { return a.all < b.all; };
+  const double largest = std::max_element(kept.begin(), kept.end(), smaller)->all;
+  // In the backward pass of a segment the gradients of what it kept pass by, about as many bytes again.
+  return sum_kept(kept, config.compute.recompute) + (config.compute.recompute ? 2 : 1) * largest;
+}
+
+double data_bytes(const DataConfig& data) {
+  double bytes = 0;
+  for (const std::string& path : data.files) {
+    std::error_code missing;
+    const std::uintmax_t size = std::filesystem::file_size(path, missing);
+    if (!missing) bytes += static_cast<double>(size);
+  }
+  // Characters are held as four bytes each, beside the text that they are read from.
+  return data.tokenizer == Tokenizer::byte ? 2 * bytes : 5 * bytes;
+}
+
+}  // namespace
+
+double kept_bytes(const Config& config, const Layout& layout) {
+  return sum_kept(segment_bytes(config, layout), config.compute.recompute);
+}
+
+double logit_bytes(const Config& config) {
+  const double batch = static_cast<double>(config.train.batch);
+  const double outputs =
+      config.model.stack == StackKind::transformer
+          ? static_cast<double>(config.data.context) * static_cast<double>(config.data.vocabulary.value())
+          : static_cast<double>(head_outputs(config));
+  return batch * outputs * parameter_element_bytes(config.compute.dtype);
+}
+
+MemoryEstimate memory_estimate(const Config& config, const Layout& layout) {
+  return {.program = program_bytes,
+          .parameters = parameter_bytes(config, layout),
+          .activations = activation_bytes(config, layout),
+          .logits = 3 * logit_bytes(config),  // log-probabilities, their gradient and that of the logits
+          .data = data_bytes(config.data)};
+}
+
+std::optional<std::string> memory_warning(const Config& config, const MemoryEstimate& estimate,
+                                          std::int64_t available) {
+  if (estimate.total() <= static_cast<double>(available)) return std::nullopt;
+  const bool activations_rule = estimate.activations > estimate.parameters;
+  const std::string_view remedy =
+      activations_rule && !config.compute.recompute
+          ? "set compute.recompute to true, or lower train.batch, model.depth or model.width"
+      : activations_rule ? "lower train.batch, model.depth or model.width"
+                         : "lower model.depth or model.width";
+  return fmt::format("the run needs about {} of memory and {} are available; {}", bytes_in_words(estimate.total()),
+                     bytes_in_words(static_cast<double>(available)), remedy);
+}
+
+}  // namespace gradflow

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gradflow {
+
+/// How a run stands. The words stand in manifest.json.
+enum class RunStatus { running, finished, diverged, interrupted, failed };
+std::string_view name_of(RunStatus status);
+
+/// Where and with what a run was made, and how it ended: the content of manifest.json. The caller fills it in; this
+/// folder knows neither LibTorch nor the devices.
+struct Manifest {
+  std::string version;
+  std::string git_revision;
+  std::string compiler;
+  std::string libtorch;
+  std::string blas;  ///< library and kernel
+  std::string cpu;
+  std::string host;
+  std::string device;  ///< what the run took, not what was asked for: never "auto"
+  std::int64_t threads = 1;
+  bool flush_denormals = false;
+  std::vector<std::string> command_line;
+  std::chrono::system_clock::time_point started;
+  std::optional<std::chrono::system_clock::time_point> ended;  ///< absent while running
+  RunStatus status = RunStatus::running;
+  std::string reason;  ///< why it stands so, for people; empty when there is nothing to say
+};
+
+/// ISO 8601 in UTC, whole seconds: 2024-01-31T13:05:09Z.
+std::string utc_text(std::chrono::system_clock::time_point time);
+
+/// Writes it in one step. Throws Error naming the file.
+void write_manifest(const std::string& path, const Manifest& manifest);
+
+/// The status that a manifest holds. Absent when there is no file or it is not a manifest.
+std::optional<RunStatus> status_in_manifest(const std::string& path);
+
+}  // namespace gradflow

@@ -1,0 +1,99 @@
+#include "output/manifest.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "testing/temporary_folder.h"
+
+namespace gradflow {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::system_clock;
+
+Manifest example() {
+  Manifest manifest;
+  manifest.version = "0.1.0";
+  manifest.git_revision = "0123456789ab-dirty";
+  manifest.compiler = "g++ 12.2.0";
+  manifest.libtorch = "2.13.0+cpu";
+  manifest.blas = "MKL";
+  manifest.cpu = "A processor";
+  manifest.host = "node1";
+  manifest.device = "cpu";
+  manifest.threads = 2;
+  manifest.flush_denormals = true;
+  manifest.command_line = {"gradflow", "run", "configs/pre.json"};
+  manifest.started = system_clock::time_point(milliseconds(1'706'706'309'900));
+  return manifest;
+}
+
+TEST(Manifest, HoldsWhereAndWithWhatARunWasMade) {
+  const TemporaryFolder folder;
+  Manifest manifest = example();
+  write_manifest(folder / "manifest.json", manifest);
+  auto json = nlohmann::json::parse(read_file(folder / "manifest.json"));
+  EXPECT_EQ(json["version"], "0.1.0");
+  EXPECT_EQ(json["git_revision"], "0123456789ab-dirty");
+  EXPECT_EQ(json["compiler"], "g++ 12.2.0");
+  EXPECT_EQ(json["libtorch"], "2.13.0+cpu");
+  EXPECT_EQ(json["blas"], "MKL");
+  EXPECT_EQ(json["cpu"], "A processor");
+  EXPECT_EQ(json["host"], "node1");
+  EXPECT_EQ(json["device"], "cpu");
+  EXPECT_EQ(json["threads"], 2);
+  EXPECT_EQ(json["flush_denormals"], true);
+  EXPECT_EQ(json["command_line"], (std::vector<std::string>{"gradflow", "run", "configs/pre.json"}));
+  EXPECT_EQ(json["started"], "2024-01-31T13:05:09Z");
+  EXPECT_TRUE(json["ended"].is_null());
+  EXPECT_EQ(json["status"], "running");
+  EXPECT_EQ(json["reason"], "");
+
+  manifest.status = RunStatus::diverged;
+  manifest.reason = "loss is nan at step 7";
+  manifest.ended = manifest.started + milliseconds(61'000);
+  write_manifest(folder / "manifest.json", manifest);
+  json = nlohmann::json::parse(read_file(folder / "manifest.json"));
+  EXPECT_EQ(json["status"], "diverged");
+  EXPECT_EQ(json["reason"], "loss is nan at step 7");
+  EXPECT_EQ(json["ended"], "2024-01-31T13:06:10Z");
+}
+
+TEST(Manifest, SurvivesACommandLineThatIsNotUtf8) {
+  const TemporaryFolder folder;
+  Manifest manifest = example();
+  manifest.command_line = {"gradflow", "run", "\xff.json"};
+  write_manifest(folder / "manifest.json", manifest);
+  EXPECT_EQ(nlohmann::json::parse(read_file(folder / "manifest.json"))["command_line"][2], "\xEF\xBF\xBD.json");
+}
+
+TEST(Manifest, TellsItsStatus) {
+  const TemporaryFolder folder;
+  for (const RunStatus status :
+       {RunStatus::running, RunStatus::finished, RunStatus::diverged, RunStatus::interrupted, RunStatus::failed}) {
+    Manifest manifest = example();
+    manifest.status = status;
+    write_manifest(folder / "manifest.json", manifest);
+    EXPECT_EQ(status_in_manifest(folder / "manifest.json"), status) << name_of(status);
+  }
+}
+
+TEST(Manifest, HasNoStatusWhenItIsNone) {
+  const TemporaryFolder folder;
+  EXPECT_FALSE(status_in_manifest(folder / "absent.json"));
+  for (const char* text : {"", "{", "[]", "{}", R"({"status": 1})", R"({"status": "odd"})"}) {
+    write_file_atomically(folder / "manifest.json", text);
+    EXPECT_FALSE(status_in_manifest(folder / "manifest.json")) << text;
+  }
+}
+
+TEST(Manifest, NamesTheFileThatCannotBeWritten) {
+  const TemporaryFolder folder;
+  EXPECT_THROW(write_manifest(folder / "absent/manifest.json", example()), Error);
+}
+
+}  // namespace
+}  // namespace gradflow

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/lock.h"
+#include "output/manifest.h"
+
+namespace gradflow {
+
+/// A file of a run folder and what it holds (for the README).
+struct RunFile {
+  std::string_view name;
+  std::string_view content;
+};
+
+/// Every file that a run writes into its folder. `--overwrite` removes these and nothing else.
+std::span<const RunFile> run_files();
+
+/// Where a run goes unless `--out` says otherwise: results/NAME/ID, relative to the current folder.
+std::string default_run_folder(std::string_view name, std::string_view id);
+
+struct RunFolderOptions {
+  std::string path;        ///< of the folder; it may exist and be empty
+  bool overwrite = false;  ///< replace the run that is there
+  bool resume = false;     ///< go on with an unfinished run that is there
+};
+
+/// The folder that one run writes, locked against every other process as long as this object lives.
+class RunFolder {
+ public:
+  /// Creates the folder where there is none, takes its lock, decides what to do with a run that is there, and writes
+  /// `config` (the resolved configuration) to config.json. Two configurations are the same when they differ in nothing
+  /// but `name`, `checkpoint` and `derived`.
+  ///
+  /// | there is | without options | overwrite | resume |
+  /// | --- | --- | --- | --- |
+  /// | nothing | new run | new run | new run |
+  /// | other files, no run | Error | Error | Error |
+  /// | a run that another process works on | Error | Error | Error |
+  /// | a run of another configuration | Error | new run | Error |
+  /// | a finished or diverged run | `finished()` | new run | `finished()` |
+  /// | an unfinished run | Error | new run | `unfinished()` |
+  ///
+  /// A finished run's folder is left as it is, unlocked: it may lie where nobody may write. Errors name the folder and
+  /// the way on; one that meets a folder just created removes it again.
+  static RunFolder open(const RunFolderOptions& options, const nlohmann::ordered_json& config);
+
+  /// `finished` or `diverged` when this run has already been done; nothing may be written then.
+  std::optional<RunStatus> finished() const { return finished_; }
+  /// Whether the folder holds the beginning of this run, to be resumed.
+  bool unfinished() const { return unfinished_; }
+
+  const std::string& path() const { return path_; }
+  /// The path of a file in the folder.
+  std::string file(std::string_view name) const { return path_ + '/' + std::string(name); }
+
+ private:
+  explicit RunFolder(std::string path) : path_(std::move(path)) {}
+
+  std::string path_;
+  std::optional<FileLock> lock_;
+  std::optional<RunStatus> finished_;
+  bool unfinished_ = false;
+};
+
+}  // namespace gradflow

@@ -1,0 +1,60 @@
+// The tables in README.md are generated: each stands between <!-- NAME:begin --> and <!-- NAME:end -->.
+// After a change: GRADFLOW_UPDATE_README=1 scripts/test -R Readme
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <string>
+
+#include "config/compatibility.h"
+#include "config/schema.h"
+#include "core/files.h"
+#include "output/run_folder.h"
+#include "output/table.h"
+
+namespace gradflow {
+namespace {
+
+struct Block {
+  const char* name;
+  std::function<std::string()> text;
+};
+
+std::string files_table() {
+  std::string table = "| file | content |\n| --- | --- |\n";
+  for (const RunFile& file : run_files())
+    table += "| `" + std::string(file.name) + "` | " + std::string(file.content) + " |\n";
+  return table;
+}
+
+class Readme : public ::testing::TestWithParam<Block> {};
+
+TEST_P(Readme, HoldsTheGeneratedTable) {
+  const std::string begin = std::string("<!-- ") + GetParam().name + ":begin -->\n";
+  const std::string end = std::string("<!-- ") + GetParam().name + ":end -->";
+  std::string readme = read_file("README.md");
+  const std::size_t from = readme.find(begin), to = readme.find(end);
+  ASSERT_TRUE(from != std::string::npos && to != std::string::npos && from < to) << "README.md lacks " << begin;
+  const std::size_t start = from + begin.size();
+  const std::string expected = GetParam().text();
+  if (std::getenv("GRADFLOW_UPDATE_README") != nullptr) {
+    readme.replace(start, to - start, expected);
+    write_file_atomically("README.md", readme);
+  }
+  EXPECT_EQ(read_file("README.md").substr(start, expected.size() + end.size()), expected + end)
+      << "bring it up to date with GRADFLOW_UPDATE_README=1 scripts/test -R Readme";
+}
+
+INSTANTIATE_TEST_SUITE_P(Tables, Readme,
+                         ::testing::Values(Block{"keys", key_table}, Block{"compatibility", compatibility_table},
+                                           Block{"files", files_table},
+                                           Block{"steps", [] { return column_table(steps_columns()); }},
+                                           Block{"layers", [] { return column_table(layers_columns()); }},
+                                           Block{"spikes", [] { return column_table(spikes_columns()); }},
+                                           Block{"tensors", [] { return column_table(tensors_columns()); }},
+                                           Block{"timing", [] { return column_table(timing_columns()); }}),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace gradflow

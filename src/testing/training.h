@@ -1,0 +1,70 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "config/config.h"
+#include "config/resolved.h"
+#include "data/source.h"
+#include "train/trainer.h"
+
+namespace gradflow::testing {
+
+/// A small Transformer on `markov` that trains in milliseconds; resolved.
+inline Config tiny_config() {
+  Config config;
+  config.name = "tiny";
+  config.model.depth = 2;
+  config.model.width = 8;
+  config.model.heads = 2;
+  config.data.vocabulary = 8;
+  config.data.context = 8;
+  config.train.batch = 4;
+  config.train.steps = 6;
+  return resolved(config);
+}
+
+/// Keeps every step's result; can look at the passes as well.
+class StepCollector final : public Observer {
+ public:
+  explicit StepCollector(Watcher* watcher = nullptr) : watcher_(watcher) {}
+  Watcher* watcher_for(std::int64_t) override { return watcher_; }
+  void step_done(const StepResult& result) override { steps.push_back(result); }
+
+  std::vector<StepResult> steps;
+
+ private:
+  Watcher* watcher_;
+};
+
+/// A finished training run in memory.
+struct TrainedRun {
+  std::unique_ptr<DataSource> source;
+  std::unique_ptr<Stack> stack;
+  std::vector<StepResult> steps;
+  std::optional<NonfiniteFinding> stopped_at;
+
+  std::vector<double> losses() const {
+    std::vector<double> values;
+    for (const StepResult& step : steps) values.push_back(step.loss);
+    return values;
+  }
+};
+
+/// Trains `config` on the CPU; `before` may change the initial weights.
+template <class Before>
+TrainedRun train(const Config& config, Before before) {
+  TrainedRun run{make_source(config), std::make_unique<Stack>(config, at::kCPU), {}, {}};
+  before(*run.stack);
+  StepCollector collector;
+  Trainer trainer(config, *run.stack, *run.source, at::kCPU, {&collector});
+  run.stopped_at = trainer.run();
+  run.steps = std::move(collector.steps);
+  return run;
+}
+
+inline TrainedRun train(const Config& config) {
+  return train(config, [](Stack&) {});
+}
+
+}  // namespace gradflow::testing

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "measure/stream_statistics.h"
+#include "train/observer.h"
+
+namespace gradflow {
+
+/// What is known of a group of parameters (a sub-layer, a tensor) after a step; absent: it has no parameters, or
+/// nothing was updated.
+struct ParameterNumbers {
+  std::optional<double> grad_norm, weight_norm, update_norm, update_ratio;
+  std::optional<std::int64_t> nonfinite;
+};
+
+/// One row of layers.csv before it becomes text.
+struct LayerRow {
+  std::int64_t layer = 0;
+  std::string sublayer;
+  ParameterNumbers parameters;
+  StreamStatistics stream;
+};
+
+/// A row for each segment of the stack, in the order of the forward pass. `stream` may be empty: not measured.
+std::vector<LayerRow> layer_rows(Stack& stack, const StepResult& result, const std::vector<StreamStatistics>& stream);
+
+/// The numbers of each parameter tensor, in the order of the store's entries.
+std::vector<ParameterNumbers> tensor_numbers(const StepResult& result);
+
+/// √(g₁² + g₂² + …) over the rows of each block 1…depth: the profile that `summary.json` and the end-of-run table fit.
+std::vector<double> block_grad_norms(const std::vector<LayerRow>& rows, std::int64_t depth);
+
+}  // namespace gradflow

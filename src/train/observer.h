@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "measure/nonfinite.h"
+#include "measure/store_sums.h"
+#include "model/stack.h"
+#include "train/optimizer.h"
+
+namespace gradflow {
+
+/// Everything known of step `step` when it is over. Loss and gradient belong to the weights before the update.
+struct StepResult {
+  std::int64_t step = 0;
+  std::int64_t tokens = 0;  ///< seen up to and with this step, padding left out
+  double learning_rate = 0;
+  double loss = 0;
+  double grad_norm = 0;  ///< global, before clipping
+  double clip_factor = 1;
+  std::optional<double> eval_loss;
+  GradientSums gradients;              ///< a number for each parameter tensor
+  std::vector<double> weight_squares;  ///< Σ w² after the step, a number for each parameter tensor
+  std::optional<UpdateSums> update;    ///< absent when the run stopped before it
+  std::int64_t nonfinite = 0;          ///< gradient elements, and 1 for the loss
+  std::optional<NonfiniteFinding> finding;
+  bool last = false;  ///< no step follows
+};
+
+/// Whether something done every `every` steps is due at `step`; the first and the last step always are.
+inline bool is_due(std::int64_t step, std::int64_t every, std::int64_t last_step) {
+  return step == 1 || step == last_step || (every > 0 && step % every == 0);
+}
+
+/// Follows a run without acting on it.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  /// Before step `step`: who looks at its passes; null: nobody.
+  virtual Watcher* watcher_for(std::int64_t step) {
+    (void)step;
+    return nullptr;
+  }
+  virtual void step_done(const StepResult& result) = 0;
+};
+
+}  // namespace gradflow

@@ -1,0 +1,214 @@
+#include "train/recorder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "config/quantities.h"
+
+namespace gradflow {
+namespace {
+
+/// The measured columns that `record.quantities` asks for.
+std::set<std::string_view> measured_columns(const RecordConfig& record) {
+  std::set<std::string_view> columns;
+  const auto add_set = [&](QuantitySet set) {
+    for (const Quantity& quantity : measured_quantities())
+      if (quantity.set == set) columns.insert(quantity.name);
+  };
+  for (const std::string& word : record.quantities) {
+    if (word == "standard" || word == "all") add_set(QuantitySet::standard);
+    if (word == "all") add_set(QuantitySet::all);
+    if (const Quantity* quantity = find_quantity(word)) columns.insert(quantity->name);
+  }
+  return columns;
+}
+
+std::vector<SubLayerName> names_of_rows(const Layout& layout) {
+  std::vector<SubLayerName> names;
+  for (const SegmentSpec& segment : layout.segments) names.push_back({segment.layer, segment.sublayer});
+  return names;
+}
+
+double root_of_sum(const std::vector<double>& squares) {
+  double sum = 0;
+  for (const double value : squares) sum += value;
+  return std::sqrt(sum);
+}
+
+/// σ_max of a matrix, a convolution taken as [out, in·9]; absent for what is no matrix.
+std::optional<double> spectral_norm(const at::Tensor& parameter) {
+  if (parameter.dim() < 2) return std::nullopt;
+  const at::Tensor matrix = parameter.detach().flatten(1).to(at::kCPU, at::kDouble);
+  if (!matrix.isfinite().all().item<bool>()) return std::numeric_limits<double>::quiet_NaN();
+  return at::linalg_svdvals(matrix)[0].item<double>();
+}
+
+}  // namespace
+
+/// Adds the time of a scope to the recorder's account.
+class Recorder::Stopwatch {
+ public:
+  explicit Stopwatch(Recorder& recorder) : recorder_(recorder), start_(Clock::now()) {}
+  ~Stopwatch() { recorder_.recording_seconds_ += std::chrono::duration<double>(Clock::now() - start_).count(); }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  Recorder& recorder_;
+  Clock::time_point start_;
+};
+
+Recorder::Recorder(const Config& config, Stack& stack, at::Device device, const std::string& folder)
+    : config_(config),
+      stack_(stack),
+      meter_(stack.layout(), device),
+      columns_(measured_columns(config.record)),
+      watch_(config.record.spikes, names_of_rows(stack.layout())),
+      steps_(folder + "/steps.csv", steps_columns()),
+      layers_(folder + "/layers.csv", layers_columns()),
+      spikes_file_(folder + "/spikes.csv", spikes_columns()),
+      timing_(folder + "/timing.csv", timing_columns()),
+      start_(Clock::now()) {
+  if (config.record.tensors) tensors_.emplace(folder + "/tensors.csv", tensors_columns());
+}
+
+double Recorder::seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+Watcher* Recorder::watcher_for(std::int64_t step) {
+  streams_due_ = !columns_.empty() && is_due(step, config_.record.layers_every, config_.train.steps);
+  if (!streams_due_) return nullptr;
+  meter_.reset();
+  return this;
+}
+
+void Recorder::forward_done(std::size_t segment, const Stream& input, const Stream& output, const Inside& inside,
+                            const Batch& batch) {
+  const Stopwatch stopwatch(*this);
+  meter_.forward_done(segment, input, output, inside, batch);
+}
+
+void Recorder::gradient_arrived(std::size_t segment, const Stream& gradient) {
+  const Stopwatch stopwatch(*this);
+  meter_.gradient_arrived(segment, gradient);
+}
+
+void Recorder::step_done(const StepResult& result) {
+  const RecordConfig& record = config_.record;
+  last_step_ = result.step;
+  const bool always = result.last || result.nonfinite > 0;
+  {
+    const Stopwatch stopwatch(*this);
+    std::vector<LayerRow> rows =
+        layer_rows(stack_, result, streams_due_ ? meter_.statistics() : std::vector<StreamStatistics>());
+
+    std::vector<double> grad_norms, update_ratios;
+    for (const LayerRow& row : rows) {
+      grad_norms.push_back(row.parameters.grad_norm.value_or(0));
+      update_ratios.push_back(row.parameters.update_ratio.value_or(0));
+    }
+    spikes_ = watch_.add({result.step, result.loss, result.grad_norm, grad_norms, update_ratios});
+    write_spikes(spikes_.ended);
+
+    if (always || result.eval_loss || is_due(result.step, record.steps_every, config_.train.steps)) write_step(result);
+    if (always || is_due(result.step, record.layers_every, config_.train.steps)) {
+      write_layers(result.step, rows);
+      if (tensors_) write_tensors(result);
+      if (first_rows_.empty()) first_rows_ = rows;
+      last_rows_ = std::move(rows);
+    }
+    // Whoever follows the files sees whole lines within a second.
+    if (seconds() - flushed_at_ > 0.5) {
+      for (CsvFile* file : {&steps_, &layers_, &spikes_file_, &timing_}) file->flush();
+      if (tensors_) tensors_->flush();
+      flushed_at_ = seconds();
+    }
+  }
+  if (always || is_due(result.step, record.steps_every, config_.train.steps)) write_timing(result);
+}
+
+void Recorder::write_step(const StepResult& result) {
+  const std::optional<double> update_norm =
+      result.update ? std::optional(root_of_sum(result.update->update_squares)) : std::nullopt;
+  const Cell row[] = {result.step,
+                      result.tokens,
+                      result.learning_rate,
+                      result.loss,
+                      result.grad_norm,
+                      result.clip_factor,
+                      root_of_sum(result.weight_squares),
+                      cell(update_norm),
+                      cell(result.eval_loss),
+                      std::int64_t{spikes_.loss},
+                      std::int64_t{spikes_.grad_norm},
+                      result.nonfinite};
+  steps_.write(row);
+}
+
+void Recorder::write_layers(std::int64_t step, const std::vector<LayerRow>& rows) {
+  std::vector<Cell> cells(layers_columns().size());
+  for (const LayerRow& row : rows) {
+    const ParameterNumbers& p = row.parameters;
+    const StreamStatistics& s = row.stream;
+    const auto measured = [&](std::string_view column, const std::optional<double>& value) {
+      return selected(column) ? cell(value) : Cell{};
+    };
+    const Cell front[] = {step,
+                          row.layer,
+                          row.sublayer,
+                          cell(p.grad_norm),
+                          cell(p.weight_norm),
+                          cell(p.update_norm),
+                          cell(p.update_ratio),
+                          measured("norm_input_rms", s.norm_input_rms),
+                          measured("stream_mean", s.stream_mean),
+                          measured("stream_variance", s.stream_variance),
+                          measured("stream_rms", s.stream_rms),
+                          measured("stream_grad_norm", s.stream_grad_norm),
+                          measured("branch_rms", s.branch_rms),
+                          measured("branch_ratio", s.branch_ratio),
+                          p.nonfinite ? Cell{*p.nonfinite} : Cell{}};
+    std::copy(std::begin(front), std::end(front), cells.begin());
+    layers_.write(cells);
+  }
+}
+
+void Recorder::write_tensors(const StepResult& result) {
+  const std::vector<ParameterNumbers> rows = tensor_numbers(result);
+  for (std::size_t e = 0; e < rows.size(); ++e) {
+    const std::string& name = stack_.store().entries()[e].name;
+    const Cell row[] = {result.step,
+                        name,
+                        cell(rows[e].grad_norm),
+                        cell(rows[e].weight_norm),
+                        cell(rows[e].update_norm),
+                        cell(rows[e].update_ratio),
+                        cell(spectral_norm(stack_.store().parameter(name)))};
+    tensors_->write(row);
+  }
+}
+
+void Recorder::write_timing(const StepResult& result) {
+  const double now = seconds(), elapsed = now - timed_at_;
+  const Cell row[] = {result.step, now, static_cast<double>(result.tokens - timed_tokens_) / elapsed,
+                      (recording_seconds_ - timed_recording_) / elapsed};
+  timing_.write(row);
+  timed_at_ = now;
+  timed_recording_ = recording_seconds_;
+  timed_tokens_ = result.tokens;
+}
+
+void Recorder::write_spikes(const std::vector<SpikeRow>& rows) {
+  for (const SpikeRow& row : rows) {
+    spikes_file_.write(cells(row));
+    ++spike_rows_[static_cast<std::size_t>(row.series)];
+  }
+}
+
+void Recorder::finish() {
+  write_spikes(watch_.finish(last_step_));
+  for (CsvFile* file : {&steps_, &layers_, &spikes_file_, &timing_}) file->flush();
+  if (tensors_) tensors_->flush();
+}
+
+}  // namespace gradflow

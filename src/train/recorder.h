@@ -1,0 +1,76 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "analysis/spike_watch.h"
+#include "config/config.h"
+#include "output/table.h"
+#include "train/layer_rows.h"
+#include "train/observer.h"
+
+namespace gradflow {
+
+/// Writes the CSV files of a run folder: steps, layers, spikes, timing and, if asked for, tensors. Measures at the
+/// boundaries of the stack on the steps whose layer rows are due, and keeps account of the time that it takes.
+class Recorder final : public Observer, private Watcher {
+ public:
+  /// Creates the files in `folder` with their headers. Throws Error when one cannot be written.
+  Recorder(const Config& config, Stack& stack, at::Device device, const std::string& folder);
+
+  Watcher* watcher_for(std::int64_t step) override;
+  void step_done(const StepResult& result) override;
+  /// Rows of the episodes that are still open; everything flushed. Call once, after the last step.
+  void finish();
+
+  /// Of the latest step.
+  const StepSpikes& spikes() const { return spikes_; }
+  std::int64_t spike_episodes() const { return watch_.episodes(); }
+  /// Rows of spikes.csv so far for one series.
+  std::int64_t spike_rows(SpikeSeries series) const { return spike_rows_[static_cast<std::size_t>(series)]; }
+  /// The rows of the first and the latest step whose layer rows were written.
+  const std::vector<LayerRow>& first_rows() const { return first_rows_; }
+  const std::vector<LayerRow>& last_rows() const { return last_rows_; }
+  double seconds() const;  ///< since the recorder was made
+  double recording_seconds() const { return recording_seconds_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  class Stopwatch;
+
+  void forward_done(std::size_t segment, const Stream& input, const Stream& output, const Inside& inside,
+                    const Batch& batch) override;
+  void gradient_arrived(std::size_t segment, const Stream& gradient) override;
+
+  void write_step(const StepResult& result);
+  void write_layers(std::int64_t step, const std::vector<LayerRow>& rows);
+  void write_tensors(const StepResult& result);
+  void write_timing(const StepResult& result);
+  void write_spikes(const std::vector<SpikeRow>& rows);
+  bool selected(std::string_view column) const { return columns_.contains(column); }
+
+  const Config& config_;
+  Stack& stack_;
+  StreamMeter meter_;
+  std::set<std::string_view> columns_;  // measured columns of layers.csv that are filled
+  SpikeWatch watch_;
+  StepSpikes spikes_;
+  std::array<std::int64_t, 2> spike_rows_{};
+  CsvFile steps_, layers_, spikes_file_, timing_;
+  std::optional<CsvFile> tensors_;
+  std::vector<LayerRow> first_rows_, last_rows_;
+  bool streams_due_ = false;
+  std::int64_t last_step_ = 0;
+
+  Clock::time_point start_;
+  double recording_seconds_ = 0;
+  double flushed_at_ = 0;
+  double timed_at_ = 0, timed_recording_ = 0;  // of the last row of timing.csv
+  std::int64_t timed_tokens_ = 0;
+};
+
+}  // namespace gradflow

@@ -1,0 +1,132 @@
+#include "train/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "config/derived.h"
+#include "measure/nonfinite.h"
+
+namespace gradflow {
+namespace {
+
+Batch on_device(Batch batch, at::Device device) {
+  if (device.is_cpu()) return batch;
+  batch.inputs = batch.inputs.to(device);
+  batch.targets = batch.targets.to(device);
+  if (batch.real.defined()) batch.real = batch.real.to(device);
+  return batch;
+}
+
+}  // namespace
+
+Trainer::Trainer(const Config& config, Stack& stack, const DataSource& data, at::Device device,
+                 std::vector<Observer*> observers)
+    : config_(config),
+      stack_(stack),
+      data_(data),
+      device_(device),
+      observers_(std::move(observers)),
+      optimizer_(config.train, stack.store()) {}
+
+std::optional<NonfiniteFinding> Trainer::run() {
+  for (std::int64_t s = 1; s <= config_.train.steps; ++s) {
+    const StepResult result = step(s);
+    for (Observer* observer : observers_) observer->step_done(result);
+    if (result.last && result.finding && config_.train.on_nonfinite == OnNonfinite::stop) return result.finding;
+  }
+  return std::nullopt;
+}
+
+StepResult Trainer::step(std::int64_t step) {
+  const TrainConfig& train = config_.train;
+  StepResult result{.step = step, .learning_rate = learning_rate(train, step), .last = step == train.steps};
+  if (train.evaluate_every > 0 && is_due(step, train.evaluate_every, train.steps)) result.eval_loss = evaluate();
+
+  const std::vector<Batch> batches = batches_of(step);
+  for (const Batch& batch : batches) tokens_ += batch.tokens;
+  result.tokens = tokens_;
+  result.loss = forward_and_backward(step, batches);
+  result.gradients = gradient_sums(stack_.store());
+  result.grad_norm = result.gradients.norm();
+  result.clip_factor = clip_factor(result.grad_norm);
+  result.nonfinite = result.gradients.nonfinite_total + (std::isfinite(result.loss) ? 0 : 1);
+
+  // Decided before the optimizer writes: with `stop` and `skip` the weights stay as they are.
+  if (result.nonfinite > 0) {
+    result.finding = find(step, batches, result.gradients);
+    if (train.on_nonfinite != OnNonfinite::proceed) {
+      result.weight_squares = entry_squares(stack_.store(), stack_.store().values());
+      if (train.on_nonfinite == OnNonfinite::stop) {
+        result.last = true;
+      } else {
+        result.skipped = true;
+        const std::vector<double> none(result.weight_squares.size());
+        result.update = UpdateSums{result.weight_squares, result.weight_squares, none};
+      }
+      return result;
+    }
+  }
+  result.update = optimizer_.apply(result.learning_rate, result.clip_factor);
+  result.weight_squares = result.update->after_squares;
+  return result;
+}
+
+double Trainer::forward_and_backward(std::int64_t step, const std::vector<Batch>& batches) {
+  std::vector<Watcher*> watchers;
+  for (Observer* observer : observers_)
+    if (Watcher* watcher = observer->watcher_for(step)) watchers.push_back(watcher);
+  stack_.store().zero_gradients();
+  // The sum stays on the device until the step is over.
+  at::Tensor loss = at::zeros({}, at::TensorOptions().dtype(at::kDouble).device(device_));
+  const double share = 1 / static_cast<double>(batches.size());
+  for (std::size_t micro = 0; micro < batches.size(); ++micro) {
+    const Pass pass{.batch = &batches[micro],
+                    .step = step,
+                    .micro = static_cast<std::int64_t>(micro),
+                    .recompute = config_.compute.recompute};
+    loss.add_(stack_.forward(pass, watchers).to(at::kDouble), share);
+    stack_.backward(pass, share, watchers);
+  }
+  return loss.item<double>();
+}
+
+std::vector<Batch> Trainer::batches_of(std::int64_t step) const {
+  std::vector<Batch> batches;
+  for (std::int64_t micro = 0; micro < config_.train.accumulation; ++micro)
+    batches.push_back(on_device(data_.training_batch(step, micro), device_));
+  return batches;
+}
+
+double Trainer::evaluate() {
+  double sum = 0;
+  for (std::int64_t index = 0; index < config_.train.evaluate_batches; ++index) {
+    const Batch batch = on_device(data_.validation_batch(index), device_);
+    sum +=
+        stack_.forward({.batch = &batch, .training = false, .keep = false, .update_statistics = false}).item<double>();
+  }
+  return sum / static_cast<double>(config_.train.evaluate_batches);
+}
+
+double Trainer::clip_factor(double grad_norm) const {
+  if (!config_.train.clip_norm || grad_norm <= *config_.train.clip_norm) return 1;
+  return *config_.train.clip_norm / grad_norm;
+}
+
+NonfiniteFinding Trainer::find(std::int64_t step, const std::vector<Batch>& batches, const GradientSums& gradients) {
+  // The weights are still those of the step and masks depend on the pass alone, so running it again shows the same
+  // activations, without keeping them on every step just in case.
+  std::vector<bool> finite(stack_.segment_count(), true);
+  FiniteWatcher watcher(finite);
+  Watcher* const watchers[] = {&watcher};
+  for (std::size_t micro = 0; micro < batches.size(); ++micro)
+    stack_.forward({.batch = &batches[micro],
+                    .step = step,
+                    .micro = static_cast<std::int64_t>(micro),
+                    .keep = false,
+                    .update_statistics = false},
+                   watchers);
+  return first_nonfinite(stack_, gradients, finite);
+}
+
+}  // namespace gradflow

@@ -1,0 +1,61 @@
+// Ten optimizer steps of every train-*.json case, made by an independent float64 program: loss, learning rate, gradient
+// norm, clipping, update norm and weight norm pin optimizer, decay groups, schedule, accumulation and tying.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "testing/golden.h"
+#include "testing/training.h"
+
+namespace gradflow {
+namespace {
+
+using testing::golden_case;
+using testing::golden_config;
+using testing::golden_names;
+
+double root_of_sum(const std::vector<double>& squares) {
+  return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
+}
+
+class GoldenTrajectory : public ::testing::TestWithParam<std::string> {
+ protected:
+  void reproduce(Dtype dtype, double relative) {
+    const nlohmann::json golden = golden_case(GetParam());
+    const Config config = golden_config(golden.at("config"), dtype);
+    const testing::TrainedRun run = testing::train(config);
+    ASSERT_EQ(run.steps.size(), golden.at("steps").size());
+    for (std::size_t s = 0; s < run.steps.size(); ++s) {
+      const nlohmann::json& row = golden.at("steps")[s];
+      const StepResult& step = run.steps[s];
+      SCOPED_TRACE("step " + std::to_string(step.step));
+      const auto expect = [&](const char* name, double measured) {
+        const double expected = row.at(name);
+        EXPECT_LE(std::abs(measured - expected), relative * std::abs(expected))
+            << name << ": measured " << measured << ", expected " << expected;
+      };
+      EXPECT_EQ(step.step, row.at("step").get<std::int64_t>());
+      expect("loss", step.loss);
+      expect("learning_rate", step.learning_rate);
+      expect("grad_norm", step.grad_norm);
+      expect("clip_factor", step.clip_factor);
+      expect("update_norm", root_of_sum(step.update->update_squares));
+      expect("weight_norm", root_of_sum(step.weight_squares));
+    }
+  }
+};
+
+TEST_P(GoldenTrajectory, Float64) { reproduce(Dtype::float64, 1e-9); }
+TEST_P(GoldenTrajectory, Float32) { reproduce(Dtype::float32, 1e-4); }
+
+INSTANTIATE_TEST_SUITE_P(Cases, GoldenTrajectory, ::testing::ValuesIn(golden_names({"train-"})), [](const auto& test) {
+  std::string name = test.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace gradflow
