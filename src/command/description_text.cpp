@@ -23,9 +23,13 @@ namespace {
 
 /// 1234567 as "1,234,567".
 std::string in_thousands(std::int64_t number) {
-  std::string text = std::to_string(number);
-  for (std::size_t place = text.size(); place > 3; place -= 3) text.insert(place - 3, ",");
-  return text;
+  std::string out;
+  const std::string digits = fmt::format("{}", number);
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) out += ',';
+    out += digits[i];
+  }
+  return out;
 }
 
 std::string counted(std::int64_t number, const char* one, const char* many) {
@@ -40,8 +44,9 @@ std::string title(const Subject& subject) {
       fmt::format("{}, {}, width {}", name_of(model.stack), counted(model.depth, "block", "blocks"), model.width);
   if (model.stack == StackKind::transformer)
     size += fmt::format(", {}, ffn {}", counted(model.heads, "head", "heads"), *model.ffn_width);
-  return fmt::format("{}: {}, placement {}, residual {}\n{} parameters\n", subject.config.name, size,
-                     name_of(model.placement), name_of(model.residual), in_thousands(subject.layout.parameter_count()));
+  return fmt::format("{}: {}\nplacement {}, residual {}, {} parameters\nrun folder {}\n", subject.config.name, size,
+                     name_of(model.placement), name_of(model.residual), in_thousands(subject.layout.parameter_count()),
+                     subject.folder);
 }
 
 /// The branches of a stack are named once, in the order in which they come.
@@ -111,11 +116,11 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 }
 
 std::string parameters_text(const Subject& subject) {
-  TextTable table({"group", "shape", "tensors", "elements", "start", "decay"});
+  TextTable table({"group", "shape", "count", "elements", "start", "decay"});
   for (const ParameterGroup& group : parameter_groups(subject.layout))
     table.add({group.name, shape_text(group.shape), in_thousands(group.tensors), in_thousands(group.elements),
                start_in_words(group), group.decays ? "yes" : "no"});
-  std::string out = heading("Parameters by group (start: a constant, or the standard deviation of random values)");
+  std::string out = heading("Parameters by group (count of tensors; start: a constant, or the standard deviation)");
   out += table.text(2);
   const DecayGroups groups = decay_groups(subject.layout);
   const auto words = [](const DecayGroup& group) {
@@ -126,7 +131,7 @@ std::string parameters_text(const Subject& subject) {
   out += heading("Weight decay") + fmt::format("  strength {}{}\n", shortest(decay), decay == 0 ? " (off)" : "");
   TextTable decay_table(2);
   decay_table.add({"decayed: matrices, embeddings", words(groups.decayed)});
-  decay_table.add({"not decayed: biases, gains, gates", words(groups.not_decayed)});
+  decay_table.add({"not decayed: biases, gains, scalars", words(groups.not_decayed)});
   return out + decay_table.text(2);
 }
 
@@ -153,7 +158,9 @@ std::string task_text(const Subject& subject) {
   const TaskFacts& facts = subject.facts;
   TextTable table(2);
   table.add({"task", std::string(name_of(subject.config.data.task))});
-  table.add({"vocabulary", std::to_string(facts.vocabulary)});
+  if (facts.vocabulary > 0)
+    table.add({subject.config.model.stack == StackKind::transformer ? "vocabulary" : "classes",
+               std::to_string(facts.vocabulary)});
   const auto add = [&](const char* what, const auto& value, auto words) {
     if (value) table.add({what, words(*value)});
   };
@@ -192,12 +199,10 @@ std::string description_text(const Subject& subject) {
   const Config& config = subject.config;
   return title(subject) + formulas_text(config.model) + norms_text(config.model) + constants_text(config.model) +
          parameters_text(subject) + memory_text(subject) + task_text(subject) + changed_text(config) +
-         heading("Every key") + to_json(config).dump(2) + "\n" + heading("`run` writes to") + "  " + subject.folder +
-         "\n";
+         heading("Every key") + to_json(config).dump(2) + "\n";
 }
 
 nlohmann::ordered_json description_json(const Subject& subject) {
-  using Json = nlohmann::ordered_json;
   const Config& config = subject.config;
   Json groups = Json::array();
   for (const ParameterGroup& group : parameter_groups(subject.layout))

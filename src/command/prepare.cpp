@@ -47,7 +47,8 @@ Prepared prepare(const std::string& path, std::span<const std::string> overrides
     if (examination.in_order("data.") && examination.in_order("train."))
       attempt(examination, "data.task", [&](const Config& config) { result.source = make_source(config); });
   });
-  result.config.data.vocabulary = result.source->facts().vocabulary;
+  if (result.config.model.stack == StackKind::transformer)
+    result.config.data.vocabulary = result.source->facts().vocabulary;
   return result;
 }
 

@@ -1,7 +1,10 @@
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -12,7 +15,9 @@
 #include "config/resolved.h"
 #include "core/build_info.h"
 #include "core/machine.h"
+#include "core/memory.h"
 #include "model/description.h"
+#include "model/memory_estimate.h"
 #include "output/log.h"
 #include "output/manifest.h"
 #include "output/progress.h"
@@ -33,7 +38,6 @@ struct Options {
   bool quiet = false;
   std::optional<std::int64_t> threads;
   std::string device;
-  std::vector<std::string> command_line;
 };
 
 /// Feeds the progress line.
@@ -58,7 +62,15 @@ class ProgressObserver final : public Observer {
   std::int64_t steps_;
 };
 
-Manifest manifest_of(const Prepared& prepared, const Options& options) {
+/// The arguments that this process was started with, as the kernel keeps them; empty where it does not say.
+std::vector<std::string> command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> arguments;
+  for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
+  return arguments;
+}
+
+Manifest manifest_of(const Prepared& prepared) {
   const BuildInfo& build = build_info();
   const Environment machine = environment();
   return {.version = std::string(build.version),
@@ -71,7 +83,7 @@ Manifest manifest_of(const Prepared& prepared, const Options& options) {
           .device = prepared.device.str(),
           .threads = prepared.config.compute.threads,
           .flush_denormals = prepared.config.compute.flush_denormals,
-          .command_line = options.command_line,
+          .command_line = command_line(),
           .started = std::chrono::system_clock::now()};
 }
 
@@ -81,6 +93,21 @@ void set_status(Manifest& manifest, const RunFolder& folder, RunStatus status, s
   manifest.reason = std::move(reason);
   if (status != RunStatus::running) manifest.ended = std::chrono::system_clock::now();
   write_manifest(folder.file("manifest.json"), manifest);
+}
+
+/// Sets what LibTorch keeps for the whole process.
+void set_up_libtorch(const ComputeConfig& compute) {
+  // First the mode, which belongs to a thread and is inherited by those that it starts, then the threads.
+  if (!at::globalContext().setFlushDenormal(compute.flush_denormals) && compute.flush_denormals)
+    throw Error("compute.flush_denormals: this processor cannot flush denormal numbers; write false");
+  at::set_num_threads(static_cast<int>(compute.threads));
+}
+
+/// LibTorch says in its own words, behind an exception of its own, that it got no memory.
+bool is_out_of_memory(const std::exception& error) {
+  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+         dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
+         std::string_view(error.what()).find("can't allocate memory") != std::string_view::npos;
 }
 
 Exit train(const Prepared& prepared, const RunFolder& folder, Log& log, const Options& options, Manifest& manifest) {
@@ -116,8 +143,9 @@ Exit train(const Prepared& prepared, const RunFolder& folder, Log& log, const Op
 Exit run(const Options& options) {
   Prepared prepared = prepare(options.config, options.overrides);
   const std::string hash = data_files_hash(prepared.config);
+  const Layout layout = make_layout(prepared.config);
   nlohmann::ordered_json resolved = to_json(prepared.config);
-  resolved["derived"] = derived_json(prepared.config, make_layout(prepared.config), hash);
+  resolved["derived"] = derived_json(prepared.config, layout, hash);
 
   const std::string path =
       options.out.empty() ? default_run_folder(prepared.config.name, run_id(prepared.config, hash)) : options.out;
@@ -128,16 +156,25 @@ Exit run(const Options& options) {
     return *folder.finished() == RunStatus::diverged ? Exit::diverged : Exit::done;
   }
   log.open_file(folder.file("run.log"));
-  Manifest manifest = manifest_of(prepared, options);
+  Manifest manifest = manifest_of(prepared);
   set_status(manifest, folder, RunStatus::running);
   try {
+    if (const auto available = available_memory(); available && prepared.device.is_cpu())
+      if (const auto warning = memory_warning(prepared.config, memory_estimate(prepared.config, layout), *available))
+        log.warning(*warning);
+    set_up_libtorch(prepared.config.compute);
     return train(prepared, folder, log, options, manifest);
   } catch (const std::exception& error) {
+    const bool no_memory = is_out_of_memory(error);
     // The folder says what happened even if nobody kept the terminal; an error while saying so must not hide the first.
+    // LibTorch's messages go on with a stack trace.
+    const std::string_view what = error.what();
     try {
-      set_status(manifest, folder, RunStatus::failed, error.what());
+      set_status(manifest, folder, RunStatus::failed,
+                 no_memory ? "not enough memory" : std::string(what.substr(0, what.find('\n'))));
     } catch (const Error&) {
     }
+    if (no_memory) throw std::bad_alloc();
     throw;
   }
 }
@@ -156,7 +193,7 @@ void add_run(CLI::App& program, Action& action) {
   command->add_option("--threads", options->threads, "threads, short for --set compute.threads=N")->type_name("N");
   command->add_option("--device", options->device, "cpu, cuda, cuda:N or auto, short for --set compute.device=D")
       ->type_name("D");
-  command->callback([options, &program, &action] {
+  command->callback([options, &action] {
     if (options->threads) options->overrides.push_back("compute.threads=" + std::to_string(*options->threads));
     if (!options->device.empty()) options->overrides.push_back("compute.device=" + options->device);
     action = [options] { return run(*options); };

@@ -25,9 +25,6 @@ bool asks_for_quantities(const Config& config) {
 }
 
 constexpr NotYet not_yet[] = {
-    {"model.stack", [](const Config& c) { return c.model.stack != StackKind::transformer; }, "write transformer"},
-    {"data.task", [](const Config& c) { return c.data.task >= Task::teacher; },
-     "write markov, text or another task for sequences"},
     {"compute.backend", [](const Config& c) { return c.compute.backend == Backend::fused; }, "write auto or aten"},
     {"record.quantities", asks_for_quantities, "write none, standard or names of the standard columns"},
     {"checkpoint.every", [](const Config& c) { return c.checkpoint.every > 0; }, "write 0"},

@@ -37,8 +37,8 @@ std::vector<Constant> model_constants(const ModelConfig& model) {
     out.push_back(
         {"keel_alpha", "α", keel_alpha(model), formula_or_configured(model.keel_alpha, "2N") + ", on the skip"});
   if (scales_skip_by(row, SkipScale::learned_admin))
-    out.push_back({"admin_omega", "ω", admin_omega(model),
-                   "√((n+1)/ln(n+1) − 1) with n = 2N, start of the learned vector on the skip"});
+    out.push_back(
+        {"admin_omega", "ω", admin_omega(model), "√((n+1)/ln(n+1) − 1), n = 2N, start of the learned skip vector"});
   const std::string exponent =
       model.branch_scale_exponent == 0 ? "" : " / N^" + significant(model.branch_scale_exponent, 6);
   out.push_back({"branch_factor", "branch factor", branch_factor(model), "branch_scale" + exponent});

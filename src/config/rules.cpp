@@ -79,6 +79,15 @@ void check_only_transformer(Examination& e) {
   const std::string fault = fmt::format("true, but stack {} has no such part; write false", name_of(model.stack));
   if (model.tie_embeddings) e.refuse({"model.tie_embeddings", "model.stack"}, fault);
   if (model.qk_norm) e.refuse({"model.qk_norm", "model.stack"}, fault);
+  if (model.embedding_norm == true) e.refuse({"model.embedding_norm", "model.stack"}, fault);
+  if (model.initialization == Initialization::t_fixup)
+    e.refuse({"model.initialization", "model.stack"},
+             fmt::format("t_fixup is derived for Transformers, not for stack {}; write fixup or another scheme",
+                         name_of(model.stack)));
+  if (model.stack == StackKind::resnet && model.block_layers != 2)
+    e.refuse(
+        {"model.block_layers", "model.stack"},
+        fmt::format("{} is for stack mlp; a block of a resnet has two weight layers: write 2", model.block_layers));
 }
 
 /// The smallest sequence and vocabulary in which a task can be posed.

@@ -117,6 +117,17 @@ TEST(Combinations, OfOtherStacks) {
                    "model.depth: 10 cannot be split into the three stages of a resnet; write a multiple of 3",
                    "model.tie_embeddings: true, but stack resnet has no such part; write false",
                    "data.task: markov is no task for stack resnet; write cifar10"}));
+  Config other;
+  other.model.stack = StackKind::resnet;
+  other.model.initialization = Initialization::t_fixup;
+  other.model.embedding_norm = true;
+  other.model.block_layers = 1;
+  other.data.task = Task::cifar10;
+  EXPECT_EQ(stack_faults(other),
+            (Lines{"model.embedding_norm: true, but stack resnet has no such part; write false",
+                   "model.initialization: t_fixup is derived for Transformers, not for stack resnet; write fixup or "
+                   "another scheme",
+                   "model.block_layers: 1 is for stack mlp; a block of a resnet has two weight layers: write 2"}));
   Config mlp;
   mlp.model.stack = StackKind::mlp;
   mlp.model.placement = Placement::lns;
@@ -130,9 +141,6 @@ TEST(Combinations, OfOtherStacks) {
 }
 
 TEST(Availability, WhatIsNotThereYetIsRefusedByName) {
-  EXPECT_EQ(faults({"model.stack=mlp"}), Lines{"\"mlp\" is not available yet; write transformer"});
-  EXPECT_EQ(faults({"data.task=teacher"}),
-            Lines{"\"teacher\" is not available yet; write markov, text or another task for sequences"});
   EXPECT_EQ(faults({"compute.backend=fused"}), Lines{"\"fused\" is not available yet; write auto or aten"});
   EXPECT_EQ(faults({"record.quantities=all"}),
             Lines{"\"all\" is not available yet; write none, standard or names of the standard columns"});

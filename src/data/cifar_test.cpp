@@ -123,10 +123,11 @@ TEST_F(Cifar, RefusesFilesOfAnotherLayout) {
   EXPECT_THAT(error_of(config({folder_ / "missing.bin"})),
               ::testing::StartsWith("data.files: " + (folder_ / "missing.bin") + ": cannot be read"));
   const std::string text = write("short.bin", records(0, 2) + "x");
-  EXPECT_EQ(error_of(config({text})),
-            "data.files: " + text +
-                ": 6147 bytes are not records of 3073 bytes (a label, then 32·32 bytes each of red, green and blue); give "
-                "the files of the data set's binary version, such as data_batch_1.bin");
+  EXPECT_EQ(
+      error_of(config({text})),
+      "data.files: " + text +
+          ": 6147 bytes are not records of 3073 bytes (a label, then 32·32 bytes each of red, green and blue); give "
+          "the files of the data set's binary version, such as data_batch_1.bin");
   const std::string empty = write("empty.bin", "");
   EXPECT_THAT(error_of(config({empty})), ::testing::StartsWith("data.files: " + empty + ": 0 bytes are not records"));
 
@@ -167,14 +168,15 @@ TEST(Shuffled, IsAPermutationOfItsOwnInEachEpoch) {
     std::vector<std::vector<std::uint64_t>> epochs;
     for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
       std::vector<std::uint64_t> places;
-      for (std::uint64_t number = 0; number < count; ++number)
-        places.push_back(shuffled(order, epoch, number, count));
+      for (std::uint64_t number = 0; number < count; ++number) places.push_back(shuffled(order, epoch, number, count));
       const std::set<std::uint64_t> distinct(places.begin(), places.end());
       EXPECT_EQ(distinct.size(), count);
       EXPECT_LT(*distinct.rbegin(), count);
       epochs.push_back(places);
     }
-    if (count >= 16) EXPECT_NE(epochs[0], epochs[1]);
+    if (count >= 16) {
+      EXPECT_NE(epochs[0], epochs[1]);
+    }
   }
   // Neighbours do not stay neighbours: the mean distance of a random order is a third of the count.
   double distance = 0;

@@ -84,7 +84,8 @@ CifarTask::CifarTask(const DataConfig& data, std::int64_t seed, bool evaluates)
   normalize_colours();
 
   std::vector<double> counts(static_cast<std::size_t>(data.classes));
-  for (std::uint64_t record = 0; record < training_records_; ++record) ++counts[static_cast<std::size_t>(label(record))];
+  for (std::uint64_t record = 0; record < training_records_; ++record)
+    ++counts[static_cast<std::size_t>(label(record))];
   facts_.vocabulary = data.classes;
   facts_.unigram_entropy = entropy(counts);
 }
@@ -92,15 +93,17 @@ CifarTask::CifarTask(const DataConfig& data, std::int64_t seed, bool evaluates)
 void CifarTask::read(const std::string& path, std::int64_t classes) {
   const std::string content = read_file(path);
   if (content.empty() || content.size() % record_bytes != 0)
-    throw Error(fmt::format("{}: {} bytes are not records of {} bytes (a label, then 32·32 bytes each of red, green and "
-                            "blue); give the files of the data set's binary version, such as data_batch_1.bin",
-                            path, content.size(), record_bytes));
+    throw Error(
+        fmt::format("{}: {} bytes are not records of {} bytes (a label, then 32·32 bytes each of red, green and "
+                    "blue); give the files of the data set's binary version, such as data_batch_1.bin",
+                    path, content.size(), record_bytes));
   for (std::uint64_t offset = 0; offset < content.size(); offset += record_bytes) {
     const auto found = static_cast<unsigned char>(content[offset]);
     if (found >= classes)
-      throw Error(fmt::format("{}: record {} (byte {}) has the label {}, beyond the {} classes of data.classes; write a "
-                              "larger data.classes, or give the files of the data set's binary version",
-                              path, offset / record_bytes + 1, offset, found, classes));
+      throw Error(
+          fmt::format("{}: record {} (byte {}) has the label {}, beyond the {} classes of data.classes; write a "
+                      "larger data.classes, or give the files of the data set's binary version",
+                      path, offset / record_bytes + 1, offset, found, classes));
   }
   bytes_ += content;
 }
@@ -108,10 +111,11 @@ void CifarTask::read(const std::string& path, std::int64_t classes) {
 void CifarTask::require_records(Part part) const {
   const bool training = part == Part::training;
   if ((training ? training_records_ : validation_records_) > 0) return;
-  throw Error(fmt::format("data.validation_fraction: {} of {} records leaves none for {}; write a {} fraction or give "
-                          "more files in data.files",
-                          data_.validation_fraction, training_records_ + validation_records_,
-                          training ? "training" : "validation", training ? "smaller" : "larger"));
+  throw Error(
+      fmt::format("data.validation_fraction: {} of {} records leaves none for {}; write a {} fraction or give "
+                  "more files in data.files",
+                  data_.validation_fraction, training_records_ + validation_records_,
+                  training ? "training" : "validation", training ? "smaller" : "larger"));
 }
 
 void CifarTask::normalize_colours() {

@@ -84,7 +84,6 @@ std::int64_t ClustersTask::draw(const SequenceDraw& draw, std::span<double> inpu
 }
 
 IdentityTask::IdentityTask(const DataConfig& data) : inputs_(data.inputs) {
-  facts_.vocabulary = data.inputs;
   facts_.unigram_entropy = 1;
   facts_.entropy_rate = 0;
 }

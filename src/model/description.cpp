@@ -106,15 +106,17 @@ std::vector<ParameterGroup> parameter_groups(const Layout& layout) {
 
 std::string start_in_words(const ParameterGroup& group) {
   const auto digits = [](double value) { return significant(value, 5); };
-  std::string std = "std " + digits(group.least_std);
-  if (group.greatest_std != group.least_std) std += "-" + digits(group.greatest_std);
+  const std::string std = group.greatest_std == group.least_std
+                              ? fmt::format("std {}", digits(group.least_std))
+                              : fmt::format("std {}-{}", digits(group.least_std), digits(group.greatest_std));
   switch (group.distribution) {
     case Distribution::constant: return digits(group.offset);
     case Distribution::normal: return group.greatest_std == 0 ? "0" : std;
-    case Distribution::uniform: return "uniform, " + std;
-    case Distribution::orthogonal: return "orthogonal, " + std;
+    case Distribution::uniform: return fmt::format("uniform, {}", std);
+    case Distribution::orthogonal: return fmt::format("orthogonal, {}", std);
     case Distribution::sinusoid:
-      return (group.offset == 0 ? "wave, " : "wave about " + digits(group.offset) + ", ") + std;
+      return group.offset == 0 ? fmt::format("wave, {}", std)
+                               : fmt::format("wave about {}, {}", digits(group.offset), std);
     case Distribution::two_identities: return "[I I]";
   }
   return std;

@@ -14,8 +14,8 @@ KeptTensors::KeptTensors(const Config& config)
 KeptTensors::Tensor KeptTensors::make(double elements) { return make(elements, stream_bytes_); }
 
 KeptTensors::Tensor KeptTensors::make(double elements, double element_bytes) {
-  elements_.push_back({elements, element_bytes});
-  return elements_.size() - 1;
+  tensors_.push_back({elements, element_bytes});
+  return tensors_.size() - 1;
 }
 
 KeptTensors::Tensor KeptTensors::make_kept(double elements, double element_bytes) {
@@ -25,7 +25,7 @@ KeptTensors::Tensor KeptTensors::make_kept(double elements, double element_bytes
 }
 
 void KeptTensors::keep(Tensor tensor) {
-  Entry& entry = elements_[tensor];
+  Entry& entry = tensors_[tensor];
   if (!entry.kept) bytes_ += entry.count * entry.element_bytes;
   entry.kept = true;
 }

@@ -22,10 +22,11 @@ class KeptTensors {
   /// A new tensor of the stream's dtype that nobody keeps yet.
   Tensor make(double elements);
   /// A copy under another name.
-  Tensor like(Tensor tensor) { return make(elements_[tensor].count); }
+  Tensor like(Tensor tensor) { return make(tensors_[tensor].count); }
   void keep(Tensor tensor);
   void keep_bytes(double bytes) { bytes_ += bytes; }
-  double elements(Tensor tensor) const { return elements_[tensor].count; }
+  double elements(Tensor tensor) const { return tensors_[tensor].count; }
+  double size(Tensor tensor) const { return tensors_[tensor].count * tensors_[tensor].element_bytes; }
 
   /// A matrix or convolution: keeps its input.
   Tensor linear(Tensor input, double output_elements);
@@ -53,7 +54,7 @@ class KeptTensors {
   const ModelConfig& model_;
   double stream_bytes_;     // an element of the stream
   double statistic_bytes_;  // an element inside a norm
-  std::vector<Entry> elements_;
+  std::vector<Entry> tensors_;
   double bytes_ = 0;
 };
 

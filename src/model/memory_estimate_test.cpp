@@ -1,5 +1,6 @@
 #include "model/memory_estimate.h"
 
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -21,11 +22,11 @@ double allocated() {
 /// Large tensors and few of them, so that the bookkeeping of autograd disappears beside them.
 Config large_config() {
   Config config;
-  config.model.depth = 3;
+  config.model.depth = 2;
   config.model.width = 64;
   config.data.context = 64;
   config.data.inputs = 2000;
-  config.train.batch = 16;
+  config.train.batch = 8;
   return config;
 }
 
@@ -48,15 +49,17 @@ Batch batch_for(const Config& config) {
 
 /// What a forward pass leaves on the heap until its backward, measured on the second pass: the first fills caches.
 double measured_kept_bytes(const Config& config) {
+  at::set_num_threads(1);  // small operators; on a busy machine threads would only wait for one another
   Stack stack(config, at::kCPU);
-  const Batch batch = batch_for(config);
-  const Pass pass{.batch = &batch, .recompute = config.compute.recompute};
-  stack.forward(pass, {});
-  stack.backward(pass, 1, {});
-  const double before = allocated();
-  stack.forward(pass, {});
-  const double kept = allocated() - before;
-  stack.backward(pass, 1, {});
+  double kept = 0;
+  for (int pass_number = 0; pass_number < 2; ++pass_number) {
+    const double before = allocated();
+    const Batch batch = batch_for(config);
+    const Pass pass{.batch = &batch, .recompute = config.compute.recompute};
+    stack.forward(pass, {});
+    kept = allocated() - before;
+    stack.backward(pass, 1, {});
+  }
   return kept;
 }
 
@@ -123,7 +126,7 @@ TEST(MemoryEstimate, KeptTensorsOfTheSwitches) {
 
 TEST(MemoryEstimate, KeptTensorsOfOtherDtypes) {
   for (const Dtype dtype : {Dtype::float64, Dtype::bfloat16})
-    for (const Norm norm : {Norm::none, Norm::layernorm, Norm::rmsnorm}) {
+    for (const Norm norm : {Norm::layernorm, Norm::rmsnorm}) {
       Config config = large_config();
       config.compute.dtype = dtype;
       config.model.norm = norm;
@@ -140,7 +143,11 @@ TEST(MemoryEstimate, KeptTensorsOfMlpAndResNet) {
         config.model.placement = placement;
         config.model.norm = norm;
         config.data.task = stack == StackKind::mlp ? Task::clusters : Task::cifar10;
-        if (stack == StackKind::mlp) config.train.batch = 1000;
+        if (stack == StackKind::resnet) {
+          config.model.depth = 3;
+          config.model.width = 16;
+        }
+        if (stack == StackKind::mlp) config.train.batch = 500;
         expect_kept(config, std::string(name_of(stack)) + " " + std::string(name_of(placement)) + " " +
                                 std::string(name_of(norm)));
       }

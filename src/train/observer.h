@@ -25,7 +25,8 @@ struct StepResult {
   std::optional<UpdateSums> update;    ///< absent when the run stopped before it
   std::int64_t nonfinite = 0;          ///< gradient elements, and 1 for the loss
   std::optional<NonfiniteFinding> finding;
-  bool last = false;  ///< no step follows
+  bool skipped = false;  ///< no update because of a non-finite value
+  bool last = false;     ///< no step follows
 };
 
 /// Whether something done every `every` steps is due at `step`; the first and the last step always are.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <ostream>
 
 #include "config/placements.h"
 #include "data/source.h"
@@ -16,6 +17,8 @@ struct Case {
   Config config;
 };
 
+void PrintTo(const Case& each, std::ostream* out) { *out << each.name; }
+
 /// Small, smooth, and with every gate open.
 Config small(StackKind stack) {
   Config config;
@@ -23,7 +26,7 @@ Config small(StackKind stack) {
   config.compute.dtype = Dtype::float64;
   ModelConfig& model = config.model;
   model.stack = stack;
-  model.width = 4;
+  model.width = 8;
   model.activation = Activation::tanh;
   model.residual_gate = 0.3;
   config.train.batch = 2;
@@ -31,7 +34,7 @@ Config small(StackKind stack) {
     case StackKind::transformer:
       model.depth = 2;
       model.heads = 2;
-      model.ffn_width = 6;
+      model.ffn_width = 10;
       model.mix_post_fraction = 0.5;
       config.data.task = Task::quadratic;
       config.data.vocabulary = 7;
@@ -81,17 +84,17 @@ std::vector<Case> transformer_cases() {
     add(joined({name_of(placement), "add"}), [&](Config& c) { c.model.placement = placement; });
   for (const Residual residual : all_of<Residual>()) {
     if (residual == Residual::add) continue;
-    add(joined({"none", name_of(residual)}), [&](Config& c) {
+    add(joined({"none_residual", name_of(residual)}), [&](Config& c) {
       c.model.placement = Placement::none;
       c.model.norm = Norm::none;
       c.model.residual = residual;
     });
-    add(joined({"pre", name_of(residual)}), [&](Config& c) { c.model.residual = residual; });
+    add(joined({"pre_residual", name_of(residual)}), [&](Config& c) { c.model.residual = residual; });
   }
   for (const Norm norm : all_of<Norm>())
     for (const Placement placement : {Placement::pre, Placement::post})
       if (norm != Norm::layernorm)
-        add(joined({name_of(placement), name_of(norm)}), [&](Config& c) {
+        add(joined({name_of(placement), "norm", name_of(norm)}), [&](Config& c) {
           c.model.placement = placement;
           c.model.norm = norm;
         });
@@ -125,15 +128,14 @@ std::vector<Case> feedforward_cases(StackKind stack) {
     cases.push_back({joined({name_of(stack), name}), config});
   };
   for (const Placement placement : {Placement::pre, Placement::post}) {
-    for (const Norm norm :
-         {Norm::none, Norm::layernorm, Norm::rmsnorm, Norm::center, Norm::batchnorm, Norm::dyt})
+    for (const Norm norm : {Norm::none, Norm::layernorm, Norm::rmsnorm, Norm::center, Norm::batchnorm, Norm::dyt})
       if (stack == StackKind::mlp || (norm != Norm::center && norm != Norm::dyt))
-        add(joined({name_of(placement), name_of(norm)}), [&](Config& c) {
+        add(joined({name_of(placement), "norm", name_of(norm)}), [&](Config& c) {
           c.model.placement = placement;
           c.model.norm = norm;
         });
     for (const Residual residual : {Residual::none, Residual::scaled, Residual::rezero, Residual::sqrt2})
-      add(joined({name_of(placement), name_of(residual)}), [&](Config& c) {
+      add(joined({name_of(placement), "residual", name_of(residual)}), [&](Config& c) {
         c.model.placement = placement;
         c.model.residual = residual;
       });
