@@ -432,6 +432,15 @@ TEST_F(Training, OtherPlacesForTheTextAreTheCurrentFolder) {
   EXPECT_EQ(RunFiles{folder_ / "run"}.json("summary.json")["text"]["bytes"], 600);
 }
 
+TEST_F(Training, AnotherContentOfTheSameFileIsAnotherRun) {
+  const std::string config = text_config(std::string(200, 'a'));
+  run(config, {});
+  write("text.txt", std::string(200, 'b'));
+  const Outcome outcome = run_gradflow(command(config, {}));
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.error_lines(), ElementsAre(HasSubstr("holds a run of another configuration")));
+}
+
 TEST_F(Training, ASmallHeadStartsNearTheLogarithmOfTheVocabulary) {
   const auto summary = run(tiny(), {"initialization=normal", "vocabulary=64", "steps=1"}).json("summary.json");
   EXPECT_NEAR(summary["first_loss"].get<double>(), summary["log_vocabulary"].get<double>(), 0.01);
