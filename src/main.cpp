@@ -18,6 +18,8 @@ using namespace gradflow;
 
 void print_error(std::string_view line) { fmt::print(stderr, "gradflow: error: {}\n", line); }
 
+constexpr std::string_view unwritable_output = "standard output: cannot be written; free some space or write elsewhere";
+
 int code(Exit exit) { return static_cast<int>(exit); }
 
 std::string version_text() {
@@ -40,13 +42,17 @@ int run(const Action& action) {
   try {
     const Exit exit = action();
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code(exit);
-    print_error("standard output: cannot be written; free some space or write elsewhere");
+    print_error(unwritable_output);
   } catch (const Error& error) {
     for (const std::string& line : error.lines()) print_error(line);
     return code(error.exit());
   } catch (const std::bad_alloc&) {
     print_error("not enough memory; lower model.depth, model.width or train.batch, or set compute.recompute to true");
   } catch (const std::exception& error) {
+    if (std::ferror(stdout) != 0) {
+      print_error(unwritable_output);
+      return code(Exit::error);
+    }
     // LibTorch's messages go on with a stack trace; their first line says what happened.
     const std::string_view what = error.what();
     print_error(fmt::format("unexpected: {}", what.substr(0, what.find('\n'))));

@@ -143,9 +143,8 @@ Exit train(const Prepared& prepared, const RunFolder& folder, Log& log, const Op
 Exit run(const Options& options) {
   Prepared prepared = prepare(options.config, options.overrides);
   const std::string hash = data_files_hash(prepared.config);
-  const Layout layout = make_layout(prepared.config);
   nlohmann::ordered_json resolved = to_json(prepared.config);
-  resolved["derived"] = derived_json(prepared.config, layout, hash);
+  resolved["derived"] = derived_json(prepared.config, make_layout(prepared.config), hash);
 
   const std::string path =
       options.out.empty() ? default_run_folder(prepared.config.name, run_id(prepared.config, hash)) : options.out;
@@ -160,7 +159,8 @@ Exit run(const Options& options) {
   set_status(manifest, folder, RunStatus::running);
   try {
     if (const auto available = available_memory(); available && prepared.device.is_cpu())
-      if (const auto warning = memory_warning(prepared.config, memory_estimate(prepared.config, layout), *available))
+      if (const auto warning = memory_warning(
+              prepared.config, memory_estimate(prepared.config, make_layout(prepared.config)), *available))
         log.warning(*warning);
     set_up_libtorch(prepared.config.compute);
     return train(prepared, folder, log, options, manifest);
@@ -187,8 +187,11 @@ void add_run(CLI::App& program, Action& action) {
   command->add_option("CONFIG", options->config, "configuration file (JSON); {} is a valid one")->required();
   add_set_option(*command, options->overrides);
   command->add_option("--out", options->out, "run folder; without it results/NAME/ID below the current folder")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->check([](const std::string& folder) { return folder.empty() ? "needs the name of a folder" : ""; });
   command->add_flag("--overwrite", options->overwrite, "replaces a run that stands in the folder");
+  command->add_flag("--resume", options->resume,
+                    "takes up an unfinished run; from step 1, since this version keeps no checkpoints");
   command->add_flag("--quiet", options->quiet, "no progress, no table; errors and warnings only");
   command->add_option("--threads", options->threads, "threads, short for --set compute.threads=N")->type_name("N");
   command->add_option("--device", options->device, "cpu, cuda, cuda:N or auto, short for --set compute.device=D")

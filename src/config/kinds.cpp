@@ -174,9 +174,8 @@ std::string read_word(const JsonValue& from, std::span<const std::string_view> w
   const auto found = std::find(words.begin(), words.end(), from.text);
   if (found == words.end()) {
     const std::string_view nearest = nearest_word(from.text, words);
-    const bool is_near = edit_distance(from.text, nearest) <= std::max<std::size_t>(1, nearest.size() / 3);
     return fmt::format("{} is not a choice{}; {}", in_quotes(from.text),
-                       is_near ? fmt::format(" (the nearest is {})", nearest) : "", remedy);
+                       is_near(from.text, nearest) ? fmt::format(" (the nearest is {})", nearest) : "", remedy);
   }
   index = static_cast<std::size_t>(found - words.begin());
   return "";

@@ -61,10 +61,21 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return cost[a.size()][b.size()];
 }
 
+namespace {
+
+/// Who stops in the middle of a word means that word.
+bool begins(std::string_view word, std::string_view whole) { return word.size() >= 4 && whole.starts_with(word); }
+
+}  // namespace
+
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> words) {
-  return *std::min_element(words.begin(), words.end(), [&](std::string_view a, std::string_view b) {
-    return edit_distance(word, a) < edit_distance(word, b);
-  });
+  const auto distance_to = [&](std::string_view other) { return begins(word, other) ? 0 : edit_distance(word, other); };
+  return *std::min_element(words.begin(), words.end(),
+                           [&](std::string_view a, std::string_view b) { return distance_to(a) < distance_to(b); });
+}
+
+bool is_near(std::string_view word, std::string_view nearest) {
+  return begins(word, nearest) || edit_distance(word, nearest) <= std::max<std::size_t>(1, nearest.size() / 3);
 }
 
 std::vector<std::string_view> nearest_keys(std::string_view path, bool is_group) {

@@ -46,7 +46,8 @@ std::string quantity_fault(std::string_view text) {
   if (find_quantity(text) || std::find(words.begin(), words.end(), text) != words.end()) return "";
   std::vector<std::string_view> names(words.begin(), words.end());
   for (const Quantity& quantity : measured_quantities()) names.push_back(quantity.name);
-  return fmt::format("is no quantity (the nearest is {})", nearest_word(text, names));
+  const std::string_view nearest = nearest_word(text, names);
+  return fmt::format("is no quantity{}", is_near(text, nearest) ? fmt::format(" (the nearest is {})", nearest) : "");
 }
 
 }  // namespace

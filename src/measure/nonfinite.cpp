@@ -1,5 +1,8 @@
 #include "measure/nonfinite.h"
 
+#include <cmath>
+#include <utility>
+
 namespace gradflow {
 
 void FiniteWatcher::forward_done(std::size_t segment, const Stream&, const Stream& output, const Inside&,
@@ -9,13 +12,22 @@ void FiniteWatcher::forward_done(std::size_t segment, const Stream&, const Strea
 
 NonfiniteFinding first_nonfinite(Stack& stack, const GradientSums& gradients, const std::vector<bool>& finite) {
   const std::vector<ParameterStore::Entry>& entries = stack.store().entries();
-  const auto finding = [&](std::string tensor, std::size_t segment) {
+  const auto finding = [&](NonfiniteFinding::Kind kind, std::string tensor, std::size_t segment) {
     const SegmentSpec& spec = stack.layout().segments[segment];
-    return NonfiniteFinding{std::move(tensor), spec.layer, spec.sublayer, finite[segment]};
+    return NonfiniteFinding{kind, std::move(tensor), spec.layer, spec.sublayer, finite[segment]};
   };
   for (std::size_t e = entries.size(); e-- > 0;)
-    if (gradients.nonfinite[e] > 0) return finding(entries[e].name, entries[e].segment);
-  return finding("loss", stack.segment_count() - 1);
+    if (gradients.nonfinite[e] > 0)
+      return finding(NonfiniteFinding::Kind::gradient, entries[e].name, entries[e].segment);
+  return finding(NonfiniteFinding::Kind::loss, "", stack.segment_count() - 1);
+}
+
+NonfiniteFinding first_overflow(Stack& stack, const std::vector<double>& after_squares) {
+  const std::vector<ParameterStore::Entry>& entries = stack.store().entries();
+  std::size_t e = entries.size() - 1;
+  while (e > 0 && std::isfinite(after_squares[e])) --e;
+  const SegmentSpec& spec = stack.layout().segments[entries[e].segment];
+  return {NonfiniteFinding::Kind::update, entries[e].name, spec.layer, spec.sublayer, true};
 }
 
 }  // namespace gradflow

@@ -9,7 +9,13 @@ namespace gradflow {
 
 /// Where the first non-finite value of a step was found.
 struct NonfiniteFinding {
-  std::string tensor;      ///< first parameter in backward order with a non-finite gradient; "loss" if none has
+  enum class Kind {
+    gradient,  ///< of a parameter
+    loss,      ///< the loss alone; every gradient is finite
+    update,    ///< loss and gradients are finite, the weights after the update would not be
+  };
+  Kind kind = Kind::gradient;
+  std::string tensor;      ///< the first parameter in backward order; empty for the loss
   std::int64_t layer = 0;  ///< its row of layers.csv
   std::string sublayer;
   bool activation_finite = true;  ///< whether what that segment put out was finite
@@ -28,7 +34,10 @@ class FiniteWatcher final : public Watcher {
   std::vector<bool>& finite_;
 };
 
-/// The first tensor, walking from the loss down, whose gradient is not finite.
+/// The first tensor, walking from the loss down, whose gradient is not finite; the loss when none is.
 NonfiniteFinding first_nonfinite(Stack& stack, const GradientSums& gradients, const std::vector<bool>& finite);
+
+/// The first tensor, walking from the loss down, whose weights would not be finite: `after_squares` is Σ w² of each.
+NonfiniteFinding first_overflow(Stack& stack, const std::vector<double>& after_squares);
 
 }  // namespace gradflow

@@ -10,17 +10,6 @@ namespace {
 
 using Entry = ParameterStore::Entry;
 
-/// Device-independent: the slices with the gaps behind them are the segments of one reduction (gaps hold zeros).
-std::vector<double> slice_sums(const ParameterStore& store, const at::Tensor& per_element) {
-  const std::vector<Entry>& entries = store.entries();
-  std::vector<std::int64_t> lengths(entries.size());
-  for (std::size_t e = 0; e < entries.size(); ++e)
-    lengths[e] = (e + 1 < entries.size() ? entries[e + 1].offset : per_element.size(0)) - entries[e].offset;
-  const at::Tensor lengths_tensor = at::tensor(lengths, at::kLong).to(per_element.device());
-  const at::Tensor sums = at::segment_reduce(per_element, "sum", lengths_tensor).to(at::kCPU);
-  return {sums.data_ptr<double>(), sums.data_ptr<double>() + sums.numel()};
-}
-
 template <class T>
 std::vector<double> cpu_squares(const std::vector<Entry>& entries, const T* values) {
   std::vector<double> squares(entries.size());
@@ -61,6 +50,17 @@ std::vector<double> entry_squares(const ParameterStore& store, const at::Tensor&
   if (!flat.is_cpu()) return slice_sums(store, flat.to(at::kDouble).square());
   return flat.scalar_type() == at::kDouble ? cpu_squares(store.entries(), flat.data_ptr<double>())
                                            : cpu_squares(store.entries(), flat.data_ptr<float>());
+}
+
+std::vector<double> slice_sums(const ParameterStore& store, const at::Tensor& per_element) {
+  // A slice with the gap behind it is one segment of the reduction.
+  const std::vector<Entry>& entries = store.entries();
+  std::vector<std::int64_t> lengths(entries.size());
+  for (std::size_t e = 0; e < entries.size(); ++e)
+    lengths[e] = (e + 1 < entries.size() ? entries[e + 1].offset : per_element.size(0)) - entries[e].offset;
+  const at::Tensor lengths_tensor = at::tensor(lengths, at::kLong).to(per_element.device());
+  const at::Tensor sums = at::segment_reduce(per_element, "sum", lengths_tensor).to(at::kCPU);
+  return {sums.data_ptr<double>(), sums.data_ptr<double>() + sums.numel()};
 }
 
 std::vector<double> per_segment(const ParameterStore& store, const std::vector<double>& per_entry) {

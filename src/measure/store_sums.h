@@ -22,6 +22,10 @@ GradientSums gradient_sums(ParameterStore& store);
 /// Σ x² of each entry's slice of a flat buffer of the store's shape.
 std::vector<double> entry_squares(const ParameterStore& store, const at::Tensor& flat);
 
+/// Σ of each entry's slice of a flat buffer of the store's shape whose gaps hold zeros, [elements] float64, by one
+/// reduction where the buffer lies; the sums are read once. The way of a device.
+std::vector<double> slice_sums(const ParameterStore& store, const at::Tensor& per_element);
+
 /// Σ over the entries of each segment.
 std::vector<double> per_segment(const ParameterStore& store, const std::vector<double>& per_entry);
 

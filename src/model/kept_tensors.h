@@ -26,7 +26,6 @@ class KeptTensors {
   void keep(Tensor tensor);
   void keep_bytes(double bytes) { bytes_ += bytes; }
   double elements(Tensor tensor) const { return tensors_[tensor].count; }
-  double size(Tensor tensor) const { return tensors_[tensor].count * tensors_[tensor].element_bytes; }
 
   /// A matrix or convolution: keeps its input.
   Tensor linear(Tensor input, double output_elements);

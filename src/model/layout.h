@@ -61,6 +61,8 @@ struct Layout {
   std::vector<SegmentSpec> segments;  ///< in the order of the forward pass
 
   std::int64_t parameter_count() const;
+  /// Whether segment `s` is the first of its layer: attention of a block, but not its feed-forward.
+  bool starts_layer(std::size_t s) const { return s == 0 || segments[s].layer != segments[s - 1].layer; }
 };
 
 Layout make_layout(const Config& config);

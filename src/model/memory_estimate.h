@@ -14,7 +14,7 @@ struct MemoryEstimate {
   double program = 0;      ///< the program, LibTorch and its BLAS
   double parameters = 0;   ///< values, gradients and both moments, with what the program knows of each tensor
   double activations = 0;  ///< what forward keeps for backward and the gradients that pass by; under recompute the
-                           ///< inputs of the segments and one segment's inside
+                           ///< inputs of the layers and one layer's inside
   double logits = 0;       ///< logits, their log-probabilities and gradients
   double data = 0;         ///< the text
 
@@ -24,7 +24,7 @@ struct MemoryEstimate {
 MemoryEstimate memory_estimate(const Config& config, const Layout& layout);
 
 /// Bytes that lie between forward and backward of one micro-batch, without the logits: what autograd keeps of every
-/// segment, or under recompute their inputs alone.
+/// segment, or under recompute the inputs of the layers alone.
 double kept_bytes(const Config& config, const Layout& layout);
 
 /// Bytes of one tensor of logits (outputs of a regression).

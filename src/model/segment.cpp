@@ -13,20 +13,14 @@ at::Tensor without_graph(const at::Tensor& tensor) { return tensor.defined() ? t
 
 }  // namespace
 
-Stream AtenSegment::compute_with_graph(const Stream& input, const Pass& pass, Inside* inside) {
-  const at::AutoGradMode grad_mode(true);
-  input_ = {leaf_of(input.x), leaf_of(input.second)};
-  output_ = compute(input_, pass, inside);
-  return {without_graph(output_.x), without_graph(output_.second)};
-}
-
 Stream AtenSegment::forward(const Stream& input, const Pass& pass, Inside* inside) {
+  const at::AutoGradMode grad_mode(pass.keep);
   Stream output;
-  if (pass.keep && !pass.recompute) {
-    output = compute_with_graph(input, pass, inside);
+  if (pass.keep) {
+    input_ = {leaf_of(input.x), leaf_of(input.second)};
+    output_ = compute(input_, pass, inside);
+    output = {without_graph(output_.x), without_graph(output_.second)};
   } else {
-    const at::AutoGradMode grad_mode(false);
-    if (pass.keep) input_ = input;
     output = compute(input, pass, inside);
   }
   if (inside != nullptr)
@@ -35,23 +29,16 @@ Stream AtenSegment::forward(const Stream& input, const Pass& pass, Inside* insid
   return output;
 }
 
-Stream AtenSegment::backward(const Stream& output_gradient, const Pass& pass) {
-  if (pass.recompute) {
-    Pass again = pass;
-    again.update_statistics = false;
-    const Stream input = std::exchange(input_, {});
-    compute_with_graph(input, again, nullptr);
-  }
-  std::vector<at::Tensor> roots{output_.x}, gradients{output_gradient.x};
-  if (output_.second.defined() && output_gradient.second.defined()) {
-    roots.push_back(output_.second);
+Stream AtenSegment::backward(const Stream& output_gradient) {
+  const Stream input = std::exchange(input_, {}), output = std::exchange(output_, {});
+  std::vector<at::Tensor> roots{output.x}, gradients{output_gradient.x};
+  if (output.second.defined() && output_gradient.second.defined()) {
+    roots.push_back(output.second);
     gradients.push_back(output_gradient.second);
   }
   torch::autograd::backward(roots, gradients);
-  const Stream input = std::exchange(input_, {});
-  output_ = {};
-  return {input.x.defined() ? input.x.grad() : at::Tensor(),
-          input.second.defined() ? input.second.grad() : at::Tensor()};
+  const auto gradient_of = [](const at::Tensor& leaf) { return leaf.defined() ? leaf.grad() : leaf; };
+  return {gradient_of(input.x), gradient_of(input.second)};
 }
 
 }  // namespace gradflow

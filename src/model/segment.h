@@ -21,7 +21,7 @@ struct Pass {
   std::int64_t micro = 0;         ///< micro-batch within the step, from 0 (dropout masks)
   bool training = true;           ///< dropout on, BatchNorm over the batch; else running statistics
   bool keep = true;               ///< a backward will follow
-  bool recompute = false;         ///< keep only segment inputs and run the forward again in backward
+  bool recompute = false;         ///< the stack keeps only the inputs of blocks and runs them again in backward
   bool update_statistics = true;  ///< BatchNorm's running statistics; never twice for one micro-batch
 };
 
@@ -39,8 +39,9 @@ class Segment {
   virtual ~Segment() = default;
   /// Keeps what its backward needs until then. Fills `inside` when given; its tensors carry no graph.
   virtual Stream forward(const Stream& input, const Pass& pass, Inside* inside) = 0;
-  /// dL/d(output) in, dL/d(input) out; adds parameter gradients into the store. `pass` is that of the forward.
-  virtual Stream backward(const Stream& output_gradient, const Pass& pass) = 0;
+  /// dL/d(output) in, dL/d(input) out, for the last forward that was told to keep; adds parameter gradients into the
+  /// store.
+  virtual Stream backward(const Stream& output_gradient) = 0;
 };
 
 /// The reference backend: `compute` is written with LibTorch operators, and autograd runs over this one segment, from a
@@ -48,16 +49,14 @@ class Segment {
 class AtenSegment : public Segment {
  public:
   Stream forward(const Stream& input, const Pass& pass, Inside* inside) final;
-  Stream backward(const Stream& output_gradient, const Pass& pass) final;
+  Stream backward(const Stream& output_gradient) final;
 
  protected:
   virtual Stream compute(const Stream& input, const Pass& pass, Inside* inside) = 0;
 
  private:
-  Stream compute_with_graph(const Stream& input, const Pass& pass, Inside* inside);
-
-  Stream input_;   // leaves; under recompute plain tensors
-  Stream output_;  // with graph; empty under recompute
+  Stream input_;   // leaves
+  Stream output_;  // with graph
 };
 
 }  // namespace gradflow

@@ -26,23 +26,55 @@ Stack::Stack(const Config& config, at::Device device)
       segments_(make_segments(config, store_)) {}
 
 at::Tensor Stack::forward(const Pass& pass, Watchers watchers) {
+  const bool recompute = pass.keep && pass.recompute;
+  Pass first_pass = pass;
+  if (recompute) {
+    first_pass.keep = false;
+    layer_inputs_.resize(segments_.size());
+  }
   Stream stream;
   for (std::size_t s = 0; s < segments_.size(); ++s) {
+    if (recompute && layout_.starts_layer(s)) layer_inputs_[s] = kept_input(s, stream);
     Inside inside;
-    Stream next = segments_[s]->forward(stream, pass, watchers.empty() ? nullptr : &inside);
+    Stream next = segments_[s]->forward(stream, first_pass, watchers.empty() ? nullptr : &inside);
     for (Watcher* watcher : watchers) watcher->forward_done(s, stream, next, inside, *pass.batch);
     stream = std::move(next);
   }
-  loss_ = stream.x;
-  return loss_;
+  if (pass.keep) loss_ = stream.x;
+  return stream.x;
+}
+
+Stream Stack::kept_input(std::size_t s, const Stream& stream) {
+  const auto copy = [&](std::size_t slot, const at::Tensor& x) {
+    if (!x.defined()) return x;
+    if (!input_pool_.defined() || input_pool_.size(1) < x.numel())
+      input_pool_ = at::empty({static_cast<std::int64_t>(2 * segments_.size()), x.numel()}, x.options());
+    const at::Tensor kept = input_pool_[static_cast<std::int64_t>(slot)].narrow(0, 0, x.numel()).view(x.sizes());
+    kept.copy_(x);
+    return kept;
+  };
+  return {copy(2 * s, stream.x), copy(2 * s + 1, stream.second)};
 }
 
 void Stack::backward(const Pass& pass, double factor, Watchers watchers) {
   Stream gradient{at::full_like(loss_, factor), {}};
+  std::size_t kept_from = pass.recompute ? segments_.size() : 0;  // segments from here on hold what backward needs
   for (std::size_t s = segments_.size(); s-- > 0;) {
+    if (s < kept_from) {
+      kept_from = s;
+      while (!layout_.starts_layer(kept_from)) --kept_from;
+      run_again(kept_from, s, pass);
+    }
     for (Watcher* watcher : watchers) watcher->gradient_arrived(s, gradient);
-    gradient = segments_[s]->backward(gradient, pass);
+    gradient = segments_[s]->backward(gradient);
   }
+}
+
+void Stack::run_again(std::size_t first, std::size_t last, const Pass& pass) {
+  Pass again = pass;
+  again.update_statistics = false;
+  Stream stream = std::exchange(layer_inputs_[first], {});
+  for (std::size_t s = first; s <= last; ++s) stream = segments_[s]->forward(stream, again, nullptr);
 }
 
 }  // namespace gradflow

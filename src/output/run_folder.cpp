@@ -34,10 +34,14 @@ constexpr auto files = std::to_array<RunFile>({
 
 constexpr std::string_view lock_name = "lock";
 
-/// What does not make another run: labels, checkpoint settings, and numbers that follow from the rest.
+/// What does not make another run is left out: labels, checkpoint settings, and numbers that follow from the rest. The
+/// content of the data files does make another one.
 json compared_part(json config) {
   if (!config.is_object()) return config;
+  const json hash =
+      config.contains("/derived/data_files_hash"_json_pointer) ? config["derived"]["data_files_hash"] : json();
   for (const char* key : {"name", "checkpoint", "derived"}) config.erase(key);
+  if (!hash.is_null()) config["data"]["content of the files"] = hash;
   return config.flatten();
 }
 

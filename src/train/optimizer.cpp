@@ -1,6 +1,7 @@
 #include "train/optimizer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -73,6 +74,23 @@ UpdateSums Optimizer::apply(double learning_rate, double clip_factor) {
   const Constants c = constants(learning_rate, clip_factor);
   if (!store_.values().is_cpu()) return apply_on_device(c);
   return store_.values().scalar_type() == at::kDouble ? apply_on_cpu<double>(c) : apply_on_cpu<float>(c);
+}
+
+UpdateSums Optimizer::apply_if_finite(double learning_rate, double clip_factor, double grad_norm) {
+  // Below these sizes no update reaches the largest float32 within a million steps, so only absurd ones pay for a copy.
+  constexpr double harmless = 1e15, harmless_epsilon = 1e-20;
+  const bool careful = !(learning_rate < harmless && grad_norm < harmless && train_.epsilon > harmless_epsilon);
+  if (!careful) return apply(learning_rate, clip_factor);
+  const std::array buffers{&store_.values(), &store_.first_moment(), &store_.second_moment()};
+  std::array<at::Tensor, buffers.size()> before;
+  for (std::size_t b = 0; b < buffers.size(); ++b) before[b] = buffers[b]->clone();
+  UpdateSums sums = apply(learning_rate, clip_factor);
+  const auto finite = [](double square) { return std::isfinite(square); };
+  if (std::all_of(sums.after_squares.begin(), sums.after_squares.end(), finite)) return sums;
+  for (std::size_t b = 0; b < buffers.size(); ++b) buffers[b]->copy_(before[b]);
+  --updates_;
+  sums.written = false;
+  return sums;
 }
 
 template <class T>

@@ -13,6 +13,7 @@ struct UpdateSums {
   std::vector<double> before_squares;  ///< Σ w² before the update
   std::vector<double> after_squares;   ///< Σ w² after it
   std::vector<double> update_squares;  ///< Σ (w_after − w_before)², as rounded in the weights' own dtype
+  bool written = true;                 ///< false: it would have left a weight that is not finite, and was taken back
 };
 
 /// AdamW (decoupled decay, Loshchilov and Hutter 2019), Adam (L2 decay added to the gradient, Kingma and Ba 2015) and
@@ -24,8 +25,12 @@ class Optimizer {
  public:
   Optimizer(const TrainConfig& train, ParameterStore& store);
 
-  /// One update with the gradients in the store, each multiplied by `clip_factor`. One pass over the buffers.
+  /// One update with the gradients in the store, each multiplied by `clip_factor`. One pass over the buffers. Weights
+  /// that overflow are written: use `apply_if_finite` to keep them finite.
   UpdateSums apply(double learning_rate, double clip_factor);
+  /// The same; but an update that would leave a weight that is not finite is taken back (`written` is false then, and
+  /// the sums are those that it would have had). `grad_norm` is that of the gradients in the store, which are finite.
+  UpdateSums apply_if_finite(double learning_rate, double clip_factor, double grad_norm);
 
   /// Updates applied so far; Adam's bias correction counts these, not the steps.
   std::int64_t updates() const { return updates_; }

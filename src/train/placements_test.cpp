@@ -142,8 +142,9 @@ TEST(PlainStack, LogsAVanishedGradientAsWhatItIs) {
 // ---------------------------------------
 
 struct Start {
-  double norm_input_square = 0;  ///< E[x²] of what enters the last norm
-  double gradient_ratio = 0;     ///< block 1 over block N
+  std::vector<double> norm_input_squares;  ///< E[x²] of what enters each norm on the stream, from the input up
+  double gradient_ratio = 0;               ///< block 1 over block N
+  double matrix_ratio = 0;                 ///< the same over their matrices alone
 };
 
 Start start_of(Placement placement, std::int64_t depth, std::int64_t seed) {
@@ -153,7 +154,6 @@ Start start_of(Placement placement, std::int64_t depth, std::int64_t seed) {
   config.model.depth = depth;
   config.model.activation = Activation::relu;
   config.model.placement = placement;
-  config.data.task = Task::random;
   config.data.context = 32;
   config.train.batch = 8;
   config = resolved(config);
@@ -166,35 +166,61 @@ Start start_of(Placement placement, std::int64_t depth, std::int64_t seed) {
   stack.backward(pass, 1, watchers);
   Start start;
   for (const StreamStatistics& row : meter.statistics())
-    if (row.norm_input_rms) start.norm_input_square = *row.norm_input_rms * *row.norm_input_rms;
-  const std::vector<double> rows = per_segment(stack.store(), gradient_sums(stack.store()).squares);
-  const auto last = static_cast<std::size_t>(2 * depth);
-  start.gradient_ratio = std::sqrt((rows[1] + rows[2]) / (rows[last - 1] + rows[last]));
+    if (row.norm_input_rms) start.norm_input_squares.push_back(*row.norm_input_rms * *row.norm_input_rms);
+  const GradientSums sums = gradient_sums(stack.store());
+  double first = 0, last = 0, first_matrices = 0, last_matrices = 0;
+  for (std::size_t e = 0; e < sums.squares.size(); ++e) {
+    const ParameterStore::Entry& entry = stack.store().entries()[e];
+    const std::int64_t layer = stack.layout().segments[entry.segment].layer;
+    if (layer == 1) first += sums.squares[e];
+    if (layer == depth) last += sums.squares[e];
+    if (layer == 1 && entry.decays) first_matrices += sums.squares[e];
+    if (layer == depth && entry.decays) last_matrices += sums.squares[e];
+  }
+  start.gradient_ratio = std::sqrt(first / last);
+  start.matrix_ratio = std::sqrt(first_matrices / last_matrices);
   return start;
 }
 
-double log_log_slope(Placement placement) {
+/// Slope over depth 4 … 64 of ln E[x²] of what enters the last norm, divided by `scale(depth)`.
+double log_log_slope(
+    Placement placement, double (*scale)(double) = [](double) { return 1.0; }) {
   std::vector<double> x, y;
   for (const std::int64_t depth : {4, 8, 16, 32, 64})
     for (const std::int64_t seed : {1, 2, 3}) {
       x.push_back(std::log(static_cast<double>(depth)));
-      y.push_back(std::log(start_of(placement, depth, seed).norm_input_square));
+      y.push_back(
+          std::log(start_of(placement, depth, seed).norm_input_squares.back() / scale(static_cast<double>(depth))));
     }
   return fit_line(x, y).value().slope;
 }
 
-TEST(Initialization, StreamGrowsLinearlyWithDepthInPreOnly) {
+TEST(Initialization, StreamGrowsLinearlyWithDepthInPreAndNotInPost) {
   EXPECT_NEAR(log_log_slope(Placement::pre), 1, 0.1);
   EXPECT_NEAR(log_log_slope(Placement::post), 0, 0.05);
-  EXPECT_NEAR(log_log_slope(Placement::deepnorm), 0, 0.05);
+}
+
+TEST(Initialization, DeepNormsNormInputIsAlphaSquaredAndFlatOtherwise) {
+  // What enters the norm is α·x + F(x) with x of variance 1: between stacks it grows as α² = √(2N), and as nothing
+  // else; within a stack it is the same in every block.
+  EXPECT_NEAR(log_log_slope(Placement::deepnorm, [](double depth) { return std::sqrt(2 * depth); }), 0, 0.05);
+  const std::vector<double> squares = start_of(Placement::deepnorm, 64, 1).norm_input_squares;
+  std::vector<double> x, y;
+  for (std::size_t l = 2; l < squares.size(); ++l) {  // the first block still sees the embedding
+    x.push_back(std::log(static_cast<double>(l)));
+    y.push_back(std::log(squares[l]));
+  }
+  EXPECT_NEAR(fit_line(x, y).value().slope, 0, 0.05);
 }
 
 TEST(Initialization, DeepNormKeepsTheGradientEvenOverDepth) {
   for (const std::int64_t depth : {6, 24, 100})
     for (const std::int64_t seed : {1, 2, 3}) {
-      const double ratio = start_of(Placement::deepnorm, depth, seed).gradient_ratio;
-      EXPECT_GT(ratio, 0.8) << "depth " << depth << ", seed " << seed;
-      EXPECT_LT(ratio, 1.25) << "depth " << depth << ", seed " << seed;
+      SCOPED_TRACE("depth " + std::to_string(depth) + ", seed " + std::to_string(seed));
+      const Start start = start_of(Placement::deepnorm, depth, seed);
+      EXPECT_GT(start.gradient_ratio, 0.8);
+      EXPECT_LT(start.gradient_ratio, 1.25);
+      EXPECT_NEAR(start.matrix_ratio, 1, 0.1);
     }
 }
 

@@ -76,6 +76,7 @@ Recorder::Recorder(const Config& config, Stack& stack, at::Device device, const 
 double Recorder::seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
 Watcher* Recorder::watcher_for(std::int64_t step) {
+  flush_when_due();  // a long evaluation may lie between two steps
   streams_due_ = !columns_.empty() && is_due(step, config_.record.layers_every, config_.train.steps);
   if (!streams_due_) return nullptr;
   meter_.reset();
@@ -96,7 +97,7 @@ void Recorder::gradient_arrived(std::size_t segment, const Stream& gradient) {
 void Recorder::step_done(const StepResult& result) {
   const RecordConfig& record = config_.record;
   last_step_ = result.step;
-  const bool always = result.last || result.nonfinite > 0;
+  const bool always = result.last || result.finding.has_value();
   {
     const Stopwatch stopwatch(*this);
     std::vector<LayerRow> rows =
@@ -117,14 +118,22 @@ void Recorder::step_done(const StepResult& result) {
       if (first_rows_.empty()) first_rows_ = rows;
       last_rows_ = std::move(rows);
     }
-    // Whoever follows the files sees whole lines within a second.
-    if (seconds() - flushed_at_ > 0.5) {
-      for (CsvFile* file : {&steps_, &layers_, &spikes_file_, &timing_}) file->flush();
-      if (tensors_) tensors_->flush();
-      flushed_at_ = seconds();
-    }
   }
   if (always || is_due(result.step, record.steps_every, config_.train.steps)) write_timing(result);
+  flush_when_due();
+}
+
+void Recorder::flush_when_due() {
+  // Whoever follows the files sees whole lines within a second.
+  if (seconds() - flushed_at_ < 0.5) return;
+  const Stopwatch stopwatch(*this);
+  flush();
+  flushed_at_ = seconds();
+}
+
+void Recorder::flush() {
+  for (CsvFile* file : {&steps_, &layers_, &spikes_file_, &timing_}) file->flush();
+  if (tensors_) tensors_->flush();
 }
 
 void Recorder::write_step(const StepResult& result) {
@@ -207,8 +216,7 @@ void Recorder::write_spikes(const std::vector<SpikeRow>& rows) {
 
 void Recorder::finish() {
   write_spikes(watch_.finish(last_step_));
-  for (CsvFile* file : {&steps_, &layers_, &spikes_file_, &timing_}) file->flush();
-  if (tensors_) tensors_->flush();
+  flush();
 }
 
 }  // namespace gradflow

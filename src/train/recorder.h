@@ -51,6 +51,8 @@ class Recorder final : public Observer, private Watcher {
   void write_tensors(const StepResult& result);
   void write_timing(const StepResult& result);
   void write_spikes(const std::vector<SpikeRow>& rows);
+  void flush_when_due();
+  void flush();
   bool selected(std::string_view column) const { return columns_.contains(column); }
 
   const Config& config_;

@@ -78,6 +78,15 @@ Json profiles_json(const std::vector<LayerRow>& rows, std::int64_t depth) {
   return json;
 }
 
+std::string_view name_of(NonfiniteFinding::Kind kind) {
+  switch (kind) {
+    case NonfiniteFinding::Kind::gradient: return "gradient";
+    case NonfiniteFinding::Kind::loss: return "loss";
+    case NonfiniteFinding::Kind::update: return "update";
+  }
+  return "";
+}
+
 std::string text_of(double value) { return significant(value, 4); }
 
 }  // namespace
@@ -98,10 +107,18 @@ std::optional<Verdict> RunSummary::verdict() const {
 
 std::string RunSummary::stop_reason() const {
   if (!stopped_at) return {};
-  return fmt::format("non-finite value at step {}: {} {}, layer {} ({}), whose activations were {}",
-                     account.losses.size(), stopped_at->tensor == "loss" ? "the" : "gradient of", stopped_at->tensor,
-                     stopped_at->layer, stopped_at->sublayer,
-                     stopped_at->activation_finite ? "finite" : "not finite either");
+  const std::string place = fmt::format("layer {} ({})", stopped_at->layer, stopped_at->sublayer);
+  const std::string_view activations = stopped_at->activation_finite ? "finite" : "not finite either";
+  const std::string step = fmt::format("non-finite value at step {}: ", account.losses.size());
+  switch (stopped_at->kind) {
+    case NonfiniteFinding::Kind::loss: return step + "the loss; every gradient is finite";
+    case NonfiniteFinding::Kind::update:
+      return step + fmt::format("the update would overflow {}, {}; it was not made", stopped_at->tensor, place);
+    case NonfiniteFinding::Kind::gradient:
+      return step +
+             fmt::format("gradient of {}, {}, whose activations were {}", stopped_at->tensor, place, activations);
+  }
+  return step;
 }
 
 Json RunSummary::json() const {
@@ -139,11 +156,9 @@ Json RunSummary::json() const {
                     {"tokens", *facts.text_tokens},
                     {"distinct_tokens", facts.distinct_tokens.value_or(0)}};
   if (stopped_at)
-    json["nonfinite"] = {{"step", account.losses.size()},
-                         {"tensor", stopped_at->tensor},
-                         {"layer", stopped_at->layer},
-                         {"sublayer", stopped_at->sublayer},
-                         {"activation_finite", stopped_at->activation_finite}};
+    json["nonfinite"] = {{"step", account.losses.size()},    {"kind", name_of(stopped_at->kind)},
+                         {"tensor", stopped_at->tensor},     {"layer", stopped_at->layer},
+                         {"sublayer", stopped_at->sublayer}, {"activation_finite", stopped_at->activation_finite}};
   json["profiles"] = {{"first_step", profiles_json(recorder.first_rows(), config.model.depth)},
                       {"last_step", profiles_json(recorder.last_rows(), config.model.depth)}};
   json["recording"] = {{"seconds", recorder.recording_seconds()},

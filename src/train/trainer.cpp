@@ -33,7 +33,7 @@ std::optional<NonfiniteFinding> Trainer::run() {
   for (std::int64_t s = 1; s <= config_.train.steps; ++s) {
     const StepResult result = step(s);
     for (Observer* observer : observers_) observer->step_done(result);
-    if (result.last && result.finding && config_.train.on_nonfinite == OnNonfinite::stop) return result.finding;
+    if (result.finding && config_.train.on_nonfinite == OnNonfinite::stop) return result.finding;
   }
   return std::nullopt;
 }
@@ -52,24 +52,31 @@ StepResult Trainer::step(std::int64_t step) {
   result.clip_factor = clip_factor(result.grad_norm);
   result.nonfinite = result.gradients.nonfinite_total + (std::isfinite(result.loss) ? 0 : 1);
 
-  // Decided before the optimizer writes: with `stop` and `skip` the weights stay as they are.
-  if (result.nonfinite > 0) {
-    result.finding = find(step, batches, result.gradients);
-    if (train.on_nonfinite != OnNonfinite::proceed) {
-      result.weight_squares = entry_squares(stack_.store(), stack_.store().values());
-      if (train.on_nonfinite == OnNonfinite::stop) {
-        result.last = true;
-      } else {
-        result.skipped = true;
-        const std::vector<double> none(result.weight_squares.size());
-        result.update = UpdateSums{result.weight_squares, result.weight_squares, none};
-      }
-      return result;
-    }
+  // Decided before the optimizer writes: with `stop` and `skip` the weights stay finite.
+  if (result.nonfinite > 0) result.finding = find(step, batches, result.gradients);
+  if (train.on_nonfinite == OnNonfinite::proceed) {
+    result.update = optimizer_.apply(result.learning_rate, result.clip_factor);
+  } else if (!result.finding) {
+    result.update = optimizer_.apply_if_finite(result.learning_rate, result.clip_factor, result.grad_norm);
+    if (!result.update->written) result.finding = first_overflow(stack_, result.update->after_squares);
   }
-  result.update = optimizer_.apply(result.learning_rate, result.clip_factor);
-  result.weight_squares = result.update->after_squares;
+  if (result.update && result.update->written)
+    result.weight_squares = result.update->after_squares;
+  else
+    leave_weights(result);
   return result;
+}
+
+void Trainer::leave_weights(StepResult& result) {
+  result.weight_squares = entry_squares(stack_.store(), stack_.store().values());
+  result.update.reset();
+  if (config_.train.on_nonfinite == OnNonfinite::stop) {
+    result.last = true;
+  } else {
+    result.skipped = true;
+    result.update =
+        UpdateSums{result.weight_squares, result.weight_squares, std::vector<double>(result.weight_squares.size())};
+  }
 }
 
 double Trainer::forward_and_backward(std::int64_t step, const std::vector<Batch>& batches) {

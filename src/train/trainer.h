@@ -25,6 +25,8 @@ class Trainer {
   StepResult step(std::int64_t step);
   double forward_and_backward(std::int64_t step, const std::vector<Batch>& batches);
   std::vector<Batch> batches_of(std::int64_t step) const;
+  /// No update: the run ends with this step (`stop`), or its update is a step of length zero (`skip`).
+  void leave_weights(StepResult& result);
   double evaluate();
   double clip_factor(double grad_norm) const;
   NonfiniteFinding find(std::int64_t step, const std::vector<Batch>& batches, const GradientSums& gradients);

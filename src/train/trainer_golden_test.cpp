@@ -21,6 +21,15 @@ double root_of_sum(const std::vector<double>& squares) {
   return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
 }
 
+/// ‖Δθ‖ without the key biases. Softmax does not see them: their true gradient is zero, and Adam makes steps of what
+/// rounding leaves of it, which in float32 is not the rounding of the float64 reference, where it is nothing.
+double update_norm(const testing::TrainedRun& run, const StepResult& step) {
+  std::vector<double> squares = step.update->update_squares;
+  for (std::size_t e = 0; e < squares.size(); ++e)
+    if (run.stack->store().entries()[e].name.ends_with(".k.bias")) squares[e] = 0;
+  return root_of_sum(squares);
+}
+
 class GoldenTrajectory : public ::testing::TestWithParam<std::string> {
  protected:
   void reproduce(Dtype dtype, double relative) {
@@ -42,7 +51,7 @@ class GoldenTrajectory : public ::testing::TestWithParam<std::string> {
       expect("learning_rate", step.learning_rate);
       expect("grad_norm", step.grad_norm);
       expect("clip_factor", step.clip_factor);
-      expect("update_norm", root_of_sum(step.update->update_squares));
+      expect("update_norm", update_norm(run, step));
       expect("weight_norm", root_of_sum(step.weight_squares));
     }
   }
