@@ -34,7 +34,10 @@ at::Tensor Stack::forward(const Pass& pass, Watchers watchers) {
   }
   Stream stream;
   for (std::size_t s = 0; s < segments_.size(); ++s) {
-    if (recompute && layout_.starts_layer(s)) layer_inputs_[s] = kept_input(s, stream);
+    if (recompute && layout_.starts_layer(s)) {
+      const std::int64_t layer = layout_.segments[s].layer;
+      layer_inputs_[s] = {kept(input_pool_, layer, stream.x), kept(second_pool_, layer, stream.second)};
+    }
     Inside inside;
     Stream next = segments_[s]->forward(stream, first_pass, watchers.empty() ? nullptr : &inside);
     for (Watcher* watcher : watchers) watcher->forward_done(s, stream, next, inside, *pass.batch);
@@ -44,16 +47,14 @@ at::Tensor Stack::forward(const Pass& pass, Watchers watchers) {
   return stream.x;
 }
 
-Stream Stack::kept_input(std::size_t s, const Stream& stream) {
-  const auto copy = [&](std::size_t slot, const at::Tensor& x) {
-    if (!x.defined()) return x;
-    if (!input_pool_.defined() || input_pool_.size(1) < x.numel())
-      input_pool_ = at::empty({static_cast<std::int64_t>(2 * segments_.size()), x.numel()}, x.options());
-    const at::Tensor kept = input_pool_[static_cast<std::int64_t>(slot)].narrow(0, 0, x.numel()).view(x.sizes());
-    kept.copy_(x);
-    return kept;
-  };
-  return {copy(2 * s, stream.x), copy(2 * s + 1, stream.second)};
+at::Tensor Stack::kept(at::Tensor& pool, std::int64_t layer, const at::Tensor& x) const {
+  if (!x.defined()) return x;
+  // The stream is largest where it starts; layer 0 has no input.
+  if (!pool.defined() || pool.size(1) < x.numel())
+    pool = at::empty({layout_.segments.back().layer, x.numel()}, x.options());
+  const at::Tensor copy = pool[layer - 1].narrow(0, 0, x.numel()).view(x.sizes());
+  copy.copy_(x);
+  return copy;
 }
 
 void Stack::backward(const Pass& pass, double factor, Watchers watchers) {

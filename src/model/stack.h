@@ -41,8 +41,8 @@ class Stack {
   void backward(const Pass& pass, double factor, Watchers watchers = {});
 
  private:
-  /// A copy of what enters segment `s`, kept until backward.
-  Stream kept_input(std::size_t s, const Stream& stream);
+  /// A copy of what enters layer `layer` (from 1), kept in the pool until backward.
+  at::Tensor kept(at::Tensor& pool, std::int64_t layer, const at::Tensor& x) const;
   /// Runs segments first … last forward again, this time keeping what their backward needs.
   void run_again(std::size_t first, std::size_t last, const Pass& pass);
 
@@ -52,7 +52,7 @@ class Stack {
   // Under recompute: what enters the first segment of each layer. In one block of memory: kept where they were
   // computed, between operators' passing results, they would leave the heap full of holes.
   std::vector<Stream> layer_inputs_;
-  at::Tensor input_pool_;
+  at::Tensor input_pool_, second_pool_;
   at::Tensor loss_;
 };
 
