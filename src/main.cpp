@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
   program.set_help_flag("-h,--help", "prints this help; every command has its own");
   program.footer(
       "Exit codes: 0 done, 1 configuration, file or environment, 2 command line, 3 the run stopped at a value that\n"
-      "is not finite, 4 a cell of a sweep failed, 75 interrupted (go on with --resume).");
+      "is not finite.");
   program.require_subcommand(0, 1);
   program.get_formatter()->column_width(24);
 

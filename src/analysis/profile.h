@@ -10,7 +10,7 @@
 
 namespace gradflow {
 
-// Depth profiles (spec: measurements.md): how a quantity q_l changes over the blocks l = 1…N.
+// Depth profiles: how a quantity q_l changes over the blocks l = 1…N.
 
 /// Which way the quantity flows. Distance counts from where it starts: gradients from the output down (N − l + 1),
 /// activations from the input up (l).

@@ -21,7 +21,7 @@ struct LayerFlag {
   double score = 0;
 };
 
-/// Which sub-layer moved first (spec: measurements.md, "layer evidence"). A ring holds the last `ring_steps` gradient
+/// Which sub-layer moved first (README, spikes.csv). A ring holds the last `ring_steps` gradient
 /// norms and update ratios of every sub-layer, which costs a copy of that many numbers a step. Only when an episode
 /// opens does one detector for each series run, over the ring's logarithms from its oldest step on and from then on
 /// over every step, until no episode is open.

@@ -7,7 +7,7 @@
 
 namespace gradflow {
 
-/// Settings of one detector (spec: measurements.md, "Spikes and divergence").
+/// Settings of one detector (README, spikes.csv).
 struct SpikeSettings {
   std::int64_t window = 64;
   std::int64_t level_window = 9;
@@ -42,7 +42,7 @@ struct Judgement {
   std::optional<Episode> closed;  ///< an episode that ended with this value
 };
 
-/// The robust detector of spec/measurements.md: level = median of the newest accepted values, noise = scaled median of
+/// The robust detector (README, spikes.csv): level = median of the newest accepted values, noise = scaled median of
 /// the absolute successive differences; flagged and non-finite values never enter the window; a lasting shift re-arms
 /// it. Reference: src/testing/golden/spikes.py.
 class SpikeDetector {

@@ -6,7 +6,7 @@
 
 namespace gradflow {
 
-/// How a training run ended (spec: interface.md, summary.json). A run that settles at the unigram entropy is not a
+/// How a training run ended. A run that settles at the unigram entropy is not a
 /// success: it has learned only how frequent each answer is.
 enum class Verdict {
   diverged,  ///< stopped at a non-finite value, or its last losses are not finite

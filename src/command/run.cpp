@@ -101,6 +101,9 @@ void set_up_libtorch(const ComputeConfig& compute) {
   if (!at::globalContext().setFlushDenormal(compute.flush_denormals) && compute.flush_denormals)
     throw Error("compute.flush_denormals: this processor cannot flush denormal numbers; write false");
   at::set_num_threads(static_cast<int>(compute.threads));
+  // float32 means float32: on a GPU LibTorch would round the factors of convolutions to ten bits.
+  at::globalContext().setAllowTF32CuDNN(false);
+  at::globalContext().setAllowTF32CuBLAS(false);
 }
 
 /// LibTorch says in its own words, behind an exception of its own, that it got no memory.
@@ -189,9 +192,12 @@ void add_run(CLI::App& program, Action& action) {
   command->add_option("--out", options->out, "run folder; without it results/NAME/ID below the current folder")
       ->type_name("DIR")
       ->check([](const std::string& folder) { return folder.empty() ? "needs the name of a folder" : ""; });
-  command->add_flag("--overwrite", options->overwrite, "replaces a run that stands in the folder");
-  command->add_flag("--resume", options->resume,
-                    "takes up an unfinished run; from step 1, since this version keeps no checkpoints");
+  CLI::Option* overwrite =
+      command->add_flag("--overwrite", options->overwrite, "replaces a run that stands in the folder");
+  command
+      ->add_flag("--resume", options->resume,
+                 "takes up an unfinished run; from step 1, since this version keeps no checkpoints")
+      ->excludes(overwrite);
   command->add_flag("--quiet", options->quiet, "no progress, no table; errors and warnings only");
   command->add_option("--threads", options->threads, "threads, short for --set compute.threads=N")->type_name("N");
   command->add_option("--device", options->device, "cpu, cuda, cuda:N or auto, short for --set compute.device=D")

@@ -8,7 +8,7 @@
 
 namespace gradflow {
 
-// Which placements, residual forms, norms and tasks go together (spec: models.md). One place: the check while reading
+// Which placements, residual forms, norms and tasks go together. One place: the check while reading
 // and the README's table follow it.
 
 std::vector<Placement> allowed_placements(StackKind stack);

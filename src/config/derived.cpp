@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "config/placements.h"
@@ -81,8 +82,11 @@ std::optional<std::int64_t> default_vocabulary(const DataConfig& data) {
   return std::nullopt;
 }
 
-std::int64_t padding_tokens(const DataConfig& data) {
-  return static_cast<std::int64_t>(std::floor(data.padding_fraction * static_cast<double>(data.context)));
+std::int64_t padding_tokens(const DataConfig& data) { return share_of(data.padding_fraction, data.context); }
+
+std::int64_t share_of(double fraction, std::int64_t whole) {
+  constexpr double rounding = 4 * std::numeric_limits<double>::epsilon();
+  return static_cast<std::int64_t>(std::floor(fraction * static_cast<double>(whole) * (1 + rounding)));
 }
 
 double learning_rate(const TrainConfig& train, std::int64_t step) {

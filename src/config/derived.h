@@ -30,13 +30,15 @@ bool has_final_norm(const ModelConfig& model);
 bool has_embedding_norm(const ModelConfig& model);
 /// Initial std of token and position embeddings: configured, else by scheme.
 double embedding_std(const ModelConfig& model);
-/// Start of a residual form's learned scale (spec: models.md); absent for the forms that have none.
+/// Start of a residual form's learned scale; absent for the forms that have none.
 std::optional<double> initial_gate(Residual residual);
 /// Vocabulary when the configuration names none; absent for text by characters, whose vocabulary the text decides.
 std::optional<std::int64_t> default_vocabulary(const DataConfig& data);
 /// Tokens at each sequence's end that are padding, ⌊padding_fraction·context⌋: at least one token is real.
 std::int64_t padding_tokens(const DataConfig& data);
-/// Learning rate of update `step` (from 1): warm-up lr·min(1, s/warmup), then the decay (spec: interface.md).
+/// ⌊fraction·whole⌋ as a person reckons it: 0.29 of 100 is 29, though 0.29·100 in binary is a little less.
+std::int64_t share_of(double fraction, std::int64_t whole);
+/// Learning rate of update `step` (from 1): warm-up lr·min(1, s/warmup), then the decay.
 double learning_rate(const TrainConfig& train, std::int64_t step);
 
 }  // namespace gradflow

@@ -16,6 +16,18 @@ ModelConfig deep(std::int64_t depth) {
   return model;
 }
 
+TEST(Derived, ASharesWholePartIsThatOfTheDecimalFraction) {
+  // Each product is a little less than its whole number in binary.
+  EXPECT_EQ(share_of(0.29, 100), 29);
+  EXPECT_EQ(share_of(0.57, 100), 57);
+  EXPECT_EQ(share_of(0.58, 50), 29);
+  EXPECT_EQ(share_of(0.7, 90), 63);
+  EXPECT_EQ(share_of(0.25, 7), 1);
+  EXPECT_EQ(share_of(0.999, 1000), 999);
+  EXPECT_EQ(share_of(0, 5), 0);
+  EXPECT_EQ(share_of(1, 5), 5);
+}
+
 TEST(Derived, DeepNormConstantsAreThoseOfTheTable) {
   struct Row {
     std::int64_t depth;

@@ -11,7 +11,7 @@
 namespace gradflow {
 namespace {
 
-/// One key of the contract (spec/interface.md), written down a second time on purpose: a changed default or range shows
+/// One key of the contract, written down a second time on purpose: a changed default or range shows
 /// here. `absent` is the default as JSON; `remedy` ends the message for each refused value.
 struct Row {
   std::string key;

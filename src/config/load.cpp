@@ -90,9 +90,10 @@ class Loader {
       return std::filesystem::absolute(folder / path, ignored).lexically_normal();
     };
     for (std::string& path : config_.data.files) {
+      // A path typed on the command line is one of the current folder, as for every program; one that is not there may
+      // stand beside the configuration.
       std::filesystem::path found = in(std::filesystem::path(file_).parent_path(), path);
-      if (from_option && !std::filesystem::exists(found, ignored))
-        if (auto here = in({}, path); std::filesystem::exists(here, ignored)) found = std::move(here);
+      if (auto here = in({}, path); from_option && std::filesystem::exists(here, ignored)) found = std::move(here);
       if (const std::string fault = file_fault(found); !fault.empty())
         faults_.add(
             origin, "data.files",

@@ -1,7 +1,8 @@
 #include "config/placements.h"
 
 #include <array>
-#include <cmath>
+
+#include "config/derived.h"
 
 namespace gradflow {
 namespace {
@@ -113,8 +114,7 @@ const PlacementRow& placement_row(Placement placement) { return rows[static_cast
 const SubLayerPlan& sub_layer_plan(const ModelConfig& model, std::int64_t block, SubLayerKind kind) {
   Placement placement = model.placement;
   if (placement == Placement::mix_ln) {
-    const auto post_blocks =
-        static_cast<std::int64_t>(std::floor(model.mix_post_fraction * static_cast<double>(model.depth)));
+    const auto post_blocks = share_of(model.mix_post_fraction, model.depth);
     placement = block <= post_blocks ? Placement::post : Placement::pre;
   }
   const PlacementRow& row = placement_row(placement);

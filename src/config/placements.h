@@ -20,7 +20,7 @@ enum class BranchGain { one, deepnorm_beta, sqrt_log_2n };
 /// What follows the last block.
 enum class FinalStep { nothing, norm, norm_of_second_stream };
 
-/// One sub-layer in the general form (spec: models.md)
+/// One sub-layer in the general form
 ///   z = norm_in(x)·input_scale, f = norm_branch(F(z)), y = residual(skip_scale·x, f), x' = norm_out(y)
 /// as switches: which of its sites carry the configured norm and which constants stand in it.
 struct SubLayerPlan {

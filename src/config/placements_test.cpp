@@ -33,7 +33,7 @@ struct Expected {
   FinalStep final_step;
 };
 
-// Written from spec/models.md, not from the table under test.
+// Written from the papers' formulas, not from the table under test.
 const std::map<Placement, Expected> expected{
     {Placement::none, {"x + F(x)", "x + F(x)", FinalStep::nothing}},
     {Placement::pre, {"x + F(N(x))", "x + F(N(x))", FinalStep::norm}},

@@ -13,7 +13,7 @@ struct Quantity {
   QuantitySet set;
 };
 
-/// What `record.quantities` may name (spec: measurements.md): the measured columns of layers.csv, then the quantities
+/// What `record.quantities` may name: the measured columns of layers.csv, then the quantities
 /// of quantities.csv.
 std::span<const Quantity> measured_quantities();
 

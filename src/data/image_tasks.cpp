@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "config/derived.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "data/entropy.h"
@@ -77,7 +78,8 @@ CifarTask::CifarTask(const DataConfig& data, std::int64_t seed, bool evaluates)
   if (!faults.empty()) throw Error(faults);
 
   const std::uint64_t records = bytes_.size() / record_bytes;
-  validation_records_ = static_cast<std::uint64_t>(data.validation_fraction * static_cast<double>(records));
+  validation_records_ =
+      static_cast<std::uint64_t>(share_of(data.validation_fraction, static_cast<std::int64_t>(records)));
   training_records_ = records - validation_records_;
   require_records(Part::training);
   if (evaluates) require_records(Part::validation);

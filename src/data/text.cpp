@@ -40,8 +40,7 @@ TextTask::TextTask(const DataConfig& data, bool evaluates) : data_(data) {
 
   if (data_.tokenizer == Tokenizer::character) number_characters();
   facts_.text_tokens = tokens();
-  training_tokens_ =
-      tokens() - static_cast<std::int64_t>(std::floor(data_.validation_fraction * static_cast<double>(tokens())));
+  training_tokens_ = tokens() - share_of(data_.validation_fraction, tokens());
   require_length(Part::training);
   if (evaluates) require_length(Part::validation);
   count_symbols();

@@ -16,9 +16,12 @@ NonfiniteFinding first_nonfinite(Stack& stack, const GradientSums& gradients, co
     const SegmentSpec& spec = stack.layout().segments[segment];
     return NonfiniteFinding{kind, std::move(tensor), spec.layer, spec.sublayer, finite[segment]};
   };
+  const auto is_bad = [&](std::size_t e) { return gradients.nonfinite[e] > 0; };
+  // A head without a matrix of its own uses the embedding's, which the backward pass meets first.
+  const bool tied = stack.layout().segments.back().parameters.empty();
+  if (tied && is_bad(0)) return finding(NonfiniteFinding::Kind::gradient, entries[0].name, stack.segment_count() - 1);
   for (std::size_t e = entries.size(); e-- > 0;)
-    if (gradients.nonfinite[e] > 0)
-      return finding(NonfiniteFinding::Kind::gradient, entries[e].name, entries[e].segment);
+    if (is_bad(e)) return finding(NonfiniteFinding::Kind::gradient, entries[e].name, entries[e].segment);
   return finding(NonfiniteFinding::Kind::loss, "", stack.segment_count() - 1);
 }
 

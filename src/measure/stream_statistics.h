@@ -8,7 +8,7 @@
 namespace gradflow {
 
 /// The columns of layers.csv that are measured at the boundaries, for one segment; absent: there is no such thing.
-/// Definitions: spec/measurements.md and the column list in output/table.cpp.
+/// Definitions: the column list in output/columns.cpp.
 struct StreamStatistics {
   std::optional<double> norm_input_rms;
   std::optional<double> stream_mean, stream_variance, stream_rms;

@@ -26,11 +26,15 @@ SegmentSpec block_segment(const ModelConfig& model, std::int64_t block) {
   const std::string prefix = "block." + std::to_string(block) + "." + segment.sublayer;
   const std::int64_t in = stream_width(model, block - 1), out = stream_width(model, block);
   const bool two_layers = model.block_layers == 2;
+  const bool pre = model.placement == Placement::pre;
+  if (pre) builder.norm(prefix + ".norm_1", model.norm, in);
   add_layer(builder, model, prefix + ".in", two_layers ? Role::branch_in : Role::branch_out, out, in);
-  if (two_layers) add_layer(builder, model, prefix + ".out", Role::branch_out, out, out);
-  // Before the first weight layer in `pre`, behind it in `post`.
-  builder.norm(prefix + ".norm_1", model.norm, model.placement == Placement::pre ? in : out);
-  if (two_layers) builder.norm(prefix + ".norm_2", model.norm, out);
+  if (!pre) builder.norm(prefix + ".norm_1", model.norm, out);
+  if (two_layers) {
+    if (pre) builder.norm(prefix + ".norm_2", model.norm, out);
+    add_layer(builder, model, prefix + ".out", Role::branch_out, out, out);
+    if (!pre) builder.norm(prefix + ".norm_2", model.norm, out);
+  }
   if (model.residual == Residual::scaled || model.residual == Residual::rezero)
     builder.add(prefix + ".residual.scale", {}, {.offset = model.residual_gate.value()});
   return segment;

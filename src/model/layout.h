@@ -29,7 +29,7 @@ struct Fill {
   double offset = 0;
 };
 
-/// One named parameter: its canonical name (spec: models.md), shape (row-major) and initial distribution.
+/// One named parameter: its canonical name, shape (row-major) and initial distribution.
 struct ParameterSpec {
   std::string name;
   std::vector<std::int64_t> shape;
@@ -49,9 +49,9 @@ struct BufferSpec {
 
 /// One row of layers.csv and one slice of the flat store: embedding, a sub-layer, final norm, head.
 struct SegmentSpec {
-  std::int64_t layer = 0;  ///< 0 embedding, 1…N blocks, N+1 what follows
-  std::string sublayer;    ///< embedding, attention, ffn, stem, dense, conv, final_norm, head
-  std::vector<ParameterSpec> parameters;
+  std::int64_t layer = 0;                 ///< 0 embedding, 1…N blocks, N+1 what follows
+  std::string sublayer;                   ///< embedding, attention, ffn, stem, dense, conv, final_norm, head
+  std::vector<ParameterSpec> parameters;  ///< in the order in which the forward pass meets them
   std::vector<BufferSpec> buffers;
 };
 

@@ -20,7 +20,7 @@ class NormSite {
 
   explicit operator bool() const { return norm_ != Norm::none; }
 
-  /// x [..., features] → the same shape (spec: models.md, table of norms). Features are the last dimension; BatchNorm
+  /// x [..., features] → the same shape (README, table of norms). Features are the last dimension; BatchNorm
   /// takes its statistics over all others, leaving out padding positions of a [B, T, d] stream.
   at::Tensor operator()(const at::Tensor& x, const Pass& pass) const;
   /// The same for images x [B, C, H, W]: layernorm, rmsnorm and center over C, H, W of one sample, batchnorm over

@@ -43,7 +43,7 @@ class Dropout {
 };
 
 /// How the skip and the branch become one: the residual form of one sub-layer with its learned parts
-/// `PREFIX.{scale,gate.weight,gate.bias,mix.weight}` (spec: models.md, table of residual forms).
+/// `PREFIX.{scale,gate.weight,gate.bias,mix.weight}` (README, table of residual forms).
 class ResidualForm {
  public:
   ResidualForm(const ParameterStore& store, const std::string& prefix, Residual form);

@@ -38,30 +38,35 @@ void add_residual(SegmentBuilder& builder, const ModelConfig& model, const std::
   }
 }
 
+/// What follows F: the norm of the branch, the residual form, the norm after the sum.
+void add_sum(SegmentBuilder& builder, const ModelConfig& model, const std::string& prefix, const SubLayerPlan& plan) {
+  if (plan.norm_branch) builder.norm(prefix + ".norm_branch", model.norm, model.width);
+  add_residual(builder, model, prefix + ".residual", plan);
+  if (plan.norm_out) builder.norm(prefix + ".norm_out", model.norm, model.width);
+}
+
 SegmentSpec attention_segment(const ModelConfig& model, std::int64_t block) {
   SegmentSpec segment{.layer = block, .sublayer = "attention"};
   SegmentBuilder builder(model, segment);
   const SubLayerPlan& plan = sub_layer_plan(model, block, SubLayerKind::attention);
   const std::string prefix = "block." + std::to_string(block) + ".attention";
   const std::int64_t d = model.width, head = d / model.heads;
+  if (plan.norm_in) builder.norm(prefix + ".norm_in", model.norm, d);
   // The three weights side by side, then the three biases: one matrix multiplication may serve all of them.
   builder.weight(prefix + ".q", Role::query_key, d, d);
   builder.weight(prefix + ".k", Role::query_key, d, d);
   builder.weight(prefix + ".v", Role::value, d, d);
   if (model.bias)
     for (const char* part : {".q", ".k", ".v"}) builder.bias(prefix + part, d);
-  builder.weight(prefix + ".out", Role::attention_out, d, d);
-  if (model.bias) builder.bias(prefix + ".out", d);
   if (model.qk_norm)
     for (const char* part : {".q_norm", ".k_norm"}) builder.norm(prefix + part, Norm::layernorm, head);
   if (plan.norm_query_key_value)
     for (const char* part : {".q_norm", ".k_norm", ".v_norm"}) builder.norm(prefix + part, model.norm, head);
   if (plan.head_scale) builder.add(prefix + ".head_scale", {model.heads}, builder.start_around(1, 0.1, 1));
   if (plan.inner_norm) builder.norm(prefix + ".inner_norm", model.norm, d);
-  if (plan.norm_in) builder.norm(prefix + ".norm_in", model.norm, d);
-  if (plan.norm_branch) builder.norm(prefix + ".norm_branch", model.norm, d);
-  if (plan.norm_out) builder.norm(prefix + ".norm_out", model.norm, d);
-  add_residual(builder, model, prefix + ".residual", plan);
+  builder.weight(prefix + ".out", Role::attention_out, d, d);
+  if (model.bias) builder.bias(prefix + ".out", d);
+  add_sum(builder, model, prefix, plan);
   return segment;
 }
 
@@ -71,15 +76,13 @@ SegmentSpec ffn_segment(const ModelConfig& model, std::int64_t block) {
   const SubLayerPlan& plan = sub_layer_plan(model, block, SubLayerKind::ffn);
   const std::string prefix = "block." + std::to_string(block) + ".ffn";
   const std::int64_t d = model.width, inner = model.ffn_width.value();
+  if (plan.norm_in) builder.norm(prefix + ".norm_in", model.norm, d);
   builder.weight(prefix + ".in", Role::branch_in, inner, d);
   if (model.bias) builder.bias(prefix + ".in", inner);
+  if (plan.inner_norm) builder.norm(prefix + ".inner_norm", model.norm, inner);
   builder.weight(prefix + ".out", Role::branch_out, d, inner);
   if (model.bias) builder.bias(prefix + ".out", d);
-  if (plan.inner_norm) builder.norm(prefix + ".inner_norm", model.norm, inner);
-  if (plan.norm_in) builder.norm(prefix + ".norm_in", model.norm, d);
-  if (plan.norm_branch) builder.norm(prefix + ".norm_branch", model.norm, d);
-  if (plan.norm_out) builder.norm(prefix + ".norm_out", model.norm, d);
-  add_residual(builder, model, prefix + ".residual", plan);
+  add_sum(builder, model, prefix, plan);
   return segment;
 }
 

@@ -24,7 +24,7 @@ struct Column {
   std::string_view meaning;
 };
 
-/// The fixed columns of each file of a run folder (spec: interface.md, measurements.md). Declared here only.
+/// The fixed columns of each file of a run folder (README). Declared here only.
 std::span<const Column> steps_columns();
 std::span<const Column> layers_columns();
 std::span<const Column> tensors_columns();

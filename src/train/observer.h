@@ -43,6 +43,8 @@ class Observer {
     (void)step;
     return nullptr;
   }
+  /// An evaluation begins, which may take long.
+  virtual void evaluation_starts() {}
   virtual void step_done(const StepResult& result) = 0;
 };
 

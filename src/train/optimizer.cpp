@@ -76,17 +76,22 @@ UpdateSums Optimizer::apply(double learning_rate, double clip_factor) {
   return store_.values().scalar_type() == at::kDouble ? apply_on_cpu<double>(c) : apply_on_cpu<float>(c);
 }
 
+bool UpdateSums::finite() const {
+  return std::all_of(after_squares.begin(), after_squares.end(), [](double square) { return std::isfinite(square); });
+}
+
 UpdateSums Optimizer::apply_if_finite(double learning_rate, double clip_factor, double grad_norm) {
-  // Below these sizes no update reaches the largest float32 within a million steps, so only absurd ones pay for a copy.
-  constexpr double harmless = 1e15, harmless_epsilon = 1e-20;
-  const bool careful = !(learning_rate < harmless && grad_norm < harmless && train_.epsilon > harmless_epsilon);
+  // Updates of ordinary size cannot overflow: only others pay for a copy of what they change. A decay that turns
+  // weights around (lr·λ > 1) lets them grow without bound; an ε near the smallest float32 leaves 0/0.
+  constexpr double ordinary = 1e15, ordinary_decay = 1e6, ordinary_epsilon = 1e-20;
+  const bool careful = !(learning_rate < ordinary && grad_norm < ordinary && train_.epsilon > ordinary_epsilon &&
+                         train_.weight_decay < ordinary_decay && learning_rate * train_.weight_decay <= 1);
   if (!careful) return apply(learning_rate, clip_factor);
   const std::array buffers{&store_.values(), &store_.first_moment(), &store_.second_moment()};
   std::array<at::Tensor, buffers.size()> before;
   for (std::size_t b = 0; b < buffers.size(); ++b) before[b] = buffers[b]->clone();
   UpdateSums sums = apply(learning_rate, clip_factor);
-  const auto finite = [](double square) { return std::isfinite(square); };
-  if (std::all_of(sums.after_squares.begin(), sums.after_squares.end(), finite)) return sums;
+  if (sums.finite()) return sums;
   for (std::size_t b = 0; b < buffers.size(); ++b) buffers[b]->copy_(before[b]);
   --updates_;
   sums.written = false;

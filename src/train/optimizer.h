@@ -14,6 +14,9 @@ struct UpdateSums {
   std::vector<double> after_squares;   ///< Σ w² after it
   std::vector<double> update_squares;  ///< Σ (w_after − w_before)², as rounded in the weights' own dtype
   bool written = true;                 ///< false: it would have left a weight that is not finite, and was taken back
+
+  /// Whether every weight is finite after it.
+  bool finite() const;
 };
 
 /// AdamW (decoupled decay, Loshchilov and Hutter 2019), Adam (L2 decay added to the gradient, Kingma and Ba 2015) and

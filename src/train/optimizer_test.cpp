@@ -106,5 +106,16 @@ TEST(Optimizer, AnUpdateThatOverflowsIsTakenBack) {
   EXPECT_TRUE(optimizer.apply_if_finite(0.1, 1, 10).written);
 }
 
+TEST(Optimizer, ADecayThatOverflowsIsTakenBackToo) {
+  for (const OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::sgd}) {
+    Config config = testing::tiny_config();
+    config.train.optimizer = kind;
+    config.train.weight_decay = 1e38;
+    Uniform uniform(config);
+    EXPECT_FALSE(Optimizer(config.train, uniform.stack.store()).apply_if_finite(100, 1, 10).written);
+    EXPECT_EQ(uniform.value("head.weight"), 1);
+  }
+}
+
 }  // namespace
 }  // namespace gradflow

@@ -76,11 +76,15 @@ Recorder::Recorder(const Config& config, Stack& stack, at::Device device, const 
 double Recorder::seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
 Watcher* Recorder::watcher_for(std::int64_t step) {
-  flush_when_due();  // a long evaluation may lie between two steps
   streams_due_ = !columns_.empty() && is_due(step, config_.record.layers_every, config_.train.steps);
   if (!streams_due_) return nullptr;
   meter_.reset();
   return this;
+}
+
+void Recorder::evaluation_starts() {
+  const Stopwatch stopwatch(*this);
+  flush();  // what is written must not wait until it ends
 }
 
 void Recorder::forward_done(std::size_t segment, const Stream& input, const Stream& output, const Inside& inside,

@@ -23,6 +23,7 @@ class Recorder final : public Observer, private Watcher {
   Recorder(const Config& config, Stack& stack, at::Device device, const std::string& folder);
 
   Watcher* watcher_for(std::int64_t step) override;
+  void evaluation_starts() override;
   void step_done(const StepResult& result) override;
   /// Rows of the episodes that are still open; everything flushed. Call once, after the last step.
   void finish();

@@ -41,7 +41,7 @@ std::optional<NonfiniteFinding> Trainer::run() {
 StepResult Trainer::step(std::int64_t step) {
   const TrainConfig& train = config_.train;
   StepResult result{.step = step, .learning_rate = learning_rate(train, step), .last = step == train.steps};
-  if (train.evaluate_every > 0 && is_due(step, train.evaluate_every, train.steps)) result.eval_loss = evaluate();
+  if (train.evaluate_every > 0 && is_due(step, train.evaluate_every, train.steps)) result.eval_loss = evaluate(step);
 
   const std::vector<Batch> batches = batches_of(step);
   for (const Batch& batch : batches) tokens_ += batch.tokens;
@@ -58,7 +58,7 @@ StepResult Trainer::step(std::int64_t step) {
     result.update = optimizer_.apply(result.learning_rate, result.clip_factor);
   } else if (!result.finding) {
     result.update = optimizer_.apply_if_finite(result.learning_rate, result.clip_factor, result.grad_norm);
-    if (!result.update->written) result.finding = first_overflow(stack_, result.update->after_squares);
+    if (!result.update->finite()) result.finding = first_overflow(stack_, result.update->after_squares);
   }
   if (result.update && result.update->written)
     result.weight_squares = result.update->after_squares;
@@ -105,12 +105,13 @@ std::vector<Batch> Trainer::batches_of(std::int64_t step) const {
   return batches;
 }
 
-double Trainer::evaluate() {
+double Trainer::evaluate(std::int64_t step) {
+  for (Observer* observer : observers_) observer->evaluation_starts();
   double sum = 0;
   for (std::int64_t index = 0; index < config_.train.evaluate_batches; ++index) {
     const Batch batch = on_device(data_.validation_batch(index), device_);
-    sum +=
-        stack_.forward({.batch = &batch, .training = false, .keep = false, .update_statistics = false}).item<double>();
+    sum += stack_.forward({.batch = &batch, .step = step, .training = false, .keep = false, .update_statistics = false})
+               .item<double>();
   }
   return sum / static_cast<double>(config_.train.evaluate_batches);
 }

@@ -27,7 +27,7 @@ class Trainer {
   std::vector<Batch> batches_of(std::int64_t step) const;
   /// No update: the run ends with this step (`stop`), or its update is a step of length zero (`skip`).
   void leave_weights(StepResult& result);
-  double evaluate();
+  double evaluate(std::int64_t step);
   double clip_factor(double grad_norm) const;
   NonfiniteFinding find(std::int64_t step, const std::vector<Batch>& batches, const GradientSums& gradients);
 

@@ -116,8 +116,8 @@ TEST(Trainer, StopsBeforeTheOptimizerWritesANonFiniteGradient) {
 }
 
 TEST(Trainer, TellsAnOverflowInTheBackwardPassFromOneInTheForwardPass) {
-  // Huge weights before a norm: activations stay finite, their squares do not matter, but the gradient through
-  // 3e38-sized queries overflows.
+  // Without norms and skips: activations of 1e-30 times weights of 1e38 stay finite on the way up; on the way down the
+  // gradient meets the large weights first.
   Config config = tiny_config();
   config.model.norm = Norm::none;
   config.model.residual = Residual::none;
@@ -130,7 +130,9 @@ TEST(Trainer, TellsAnOverflowInTheBackwardPassFromOneInTheForwardPass) {
   });
   ASSERT_TRUE(run.stopped_at.has_value());
   EXPECT_TRUE(run.stopped_at->activation_finite);
+  EXPECT_EQ(run.stopped_at->kind, NonfiniteFinding::Kind::gradient);
   EXPECT_EQ(run.stopped_at->layer, 2);
+  EXPECT_EQ(run.stopped_at->sublayer, "attention");
 }
 
 TEST(Trainer, SkippingLeavesWeightsAndOptimizerAlone) {
@@ -178,6 +180,36 @@ TEST(Trainer, EvaluatesBeforeTheUpdateAndChangesNothing) {
   for (const StepResult& step : evaluated.steps)
     if (step.eval_loss) steps.push_back(step.step);
   EXPECT_THAT(steps, ::testing::ElementsAre(1, 4, 6));
+}
+
+TEST(Trainer, EvaluatesWithTheBranchFactorOfItsStep) {
+  // From step T·depth on the factor is 1: the loss of the evaluation is that of the same weights without warm-up.
+  Config config = tiny_config();
+  config.model.branch_warmup = 2;
+  config.train.learning_rate = 0;
+  config.train.evaluate_every = 1;
+  const TrainedRun warm = train(config);
+  config.model.branch_warmup = 0;
+  const TrainedRun plain = train(config);
+  EXPECT_NE(*warm.steps[0].eval_loss, *plain.steps[0].eval_loss);
+  EXPECT_EQ(*warm.steps[3].eval_loss, *plain.steps[3].eval_loss);
+}
+
+TEST(Trainer, NamesTheFirstTensorOfTheBackwardPass) {
+  // Tied, the head's matrix is the embedding's; within a sub-layer `out` comes before the norm at its entrance.
+  Config config = tiny_config();
+  config.model.tie_embeddings = true;
+  config = resolved(config);
+  const TrainedRun tied = train(config, [](Stack& stack) { poison(stack, "embedding.weight"); });
+  EXPECT_EQ(tied.stopped_at->tensor, "embedding.weight");
+  EXPECT_EQ(tied.stopped_at->sublayer, "head");
+  const std::vector<ParameterStore::Entry>& entries = tied.stack->store().entries();
+  const auto place = [&](const std::string& name) {
+    return std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.name == name; });
+  };
+  EXPECT_LT(place("block.1.ffn.norm_in.weight"), place("block.1.ffn.in.weight"));
+  EXPECT_LT(place("block.1.ffn.in.weight"), place("block.1.ffn.out.weight"));
+  EXPECT_LT(place("block.1.attention.norm_in.weight"), place("block.1.attention.q.weight"));
 }
 
 TEST(Trainer, BranchWarmupStartsDeepBlocksLater) {
