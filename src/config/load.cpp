@@ -90,15 +90,14 @@ class Loader {
       return std::filesystem::absolute(folder / path, ignored).lexically_normal();
     };
     for (std::string& path : config_.data.files) {
-      // A path typed on the command line is one of the current folder, as for every program; one that is not there may
-      // stand beside the configuration.
-      std::filesystem::path found = in(std::filesystem::path(file_).parent_path(), path);
-      if (auto here = in({}, path); from_option && std::filesystem::exists(here, ignored)) found = std::move(here);
+      // A path typed on the command line is one of the current folder, as for every program.
+      const std::filesystem::path found =
+          in(from_option ? std::filesystem::path() : std::filesystem::path(file_).parent_path(), path);
       if (const std::string fault = file_fault(found); !fault.empty())
         faults_.add(
             origin, "data.files",
-            fmt::format("{} {}, looked for at {}; write a path relative to the configuration file, or an absolute one",
-                        in_quotes(path), fault, shown_path(found.string())));
+            fmt::format("{} {}, looked for at {}; write a path relative to the {}, or an absolute one", in_quotes(path),
+                        fault, shown_path(found.string()), from_option ? "current folder" : "configuration file"));
       path = found.string();
     }
   }
@@ -108,6 +107,7 @@ class Loader {
     const auto status = std::filesystem::status(path, error);
     if (!std::filesystem::exists(status)) return "does not exist";
     if (std::filesystem::is_directory(status)) return "is a folder, not a file";
+    if (!std::filesystem::is_regular_file(status)) return "is a device or a pipe, not a file";
     if (!std::ifstream(path)) return "cannot be read";
     if (first_invalid_utf8(path.string())) return "lies in a folder whose name is not UTF-8";
     return "";

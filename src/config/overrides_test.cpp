@@ -80,6 +80,19 @@ TEST(Overrides, FilesTakeAListOrALonePath) {
   EXPECT_EQ(elsewhere.data.files, Lines{here}) << "what a shell completes is relative to the current folder";
 }
 
+TEST(Overrides, FilesAreNeverThoseBesideTheConfiguration) {
+  const auto fault = [](const std::string& option) {
+    try {
+      parse_config("{}", "configs/a.json", std::vector<std::string>{option});
+    } catch (const Error& error) {
+      return error.lines().at(0);
+    }
+    return std::string();
+  };
+  EXPECT_NE(fault("files=quickstart.json").find("write a path relative to the current folder"), std::string::npos);
+  EXPECT_NE(fault("files=/dev/null").find("is a device or a pipe"), std::string::npos);
+}
+
 TEST(Overrides, FaultsNameTheOption) {
   EXPECT_EQ(faults({"depth=0"}),
             Lines{"--set depth: model.depth: 0 is out of range; write a whole number of blocks, 1 to 1000000"});
