@@ -2,52 +2,40 @@
 
 #include <utility>
 
+#include "data/drawn_source.h"
+
 namespace gradflow {
 
 namespace {
 
-class SampleSource : public DataSource {
+class SampleSource final : public DrawnSource {
  public:
   SampleSource(const Config& config, std::unique_ptr<SampleTask> task)
-      : batch_(config.train.batch),
-        accumulation_(config.train.accumulation),
+      : DrawnSource(config),
         dtype_(config.compute.dtype == Dtype::float64 ? at::kDouble : at::kFloat),
-        training_(sequence_stream(config.seed, Part::training)),
-        validation_(sequence_stream(config.seed, Part::validation)),
         task_(std::move(task)) {}
 
   const TaskFacts& facts() const override { return task_->facts(); }
 
-  Batch training_batch(std::int64_t step, std::int64_t micro) const override {
-    return make(training_, Part::training, (step - 1) * accumulation_ + micro);
-  }
-
-  Batch validation_batch(std::int64_t index) const override { return make(validation_, Part::validation, index); }
-
  private:
-  Batch make(const RandomStream& stream, Part part, std::int64_t index) const {
+  Batch make(const RandomStream& stream, Part part, std::int64_t index) const override {
     std::vector<std::int64_t> shape = task_->shape();
-    shape.insert(shape.begin(), batch_);
+    shape.insert(shape.begin(), batch());
     const at::Tensor inputs = at::empty(shape, at::kDouble);
-    const at::Tensor classes = at::empty({batch_}, at::kLong);
-    const auto features = static_cast<std::size_t>(inputs.numel() / batch_);
-    for (std::int64_t row = 0; row < batch_; ++row) {
-      const SequenceDraw draw(stream, part, static_cast<std::uint64_t>(index * batch_ + row));
+    const at::Tensor classes = at::empty({batch()}, at::kLong);
+    const auto features = static_cast<std::size_t>(inputs.numel() / batch());
+    for (std::int64_t row = 0; row < batch(); ++row) {
       double* const input = inputs.data_ptr<double>() + static_cast<std::size_t>(row) * features;
-      classes.data_ptr<std::int64_t>()[row] = task_->draw(draw, {input, features});
+      classes.data_ptr<std::int64_t>()[row] = task_->draw(draw_of(stream, part, index, row), {input, features});
     }
-    Batch batch;
-    batch.inputs = inputs.to(dtype_);
-    batch.targets = task_->asks_for_input() ? batch.inputs : classes;
-    batch.tokens = batch_;
-    return batch;
+    Batch made;
+    made.inputs = inputs.to(dtype_);
+    made.targets = task_->asks_for_input() ? made.inputs : classes;
+    made.tokens = batch();
+    return made;
   }
 
-  std::int64_t batch_;
-  std::int64_t accumulation_;
   at::ScalarType dtype_;
-  RandomStream training_;
-  RandomStream validation_;
   std::unique_ptr<SampleTask> task_;
 };
 

@@ -8,6 +8,7 @@
 
 #include "config/derived.h"
 #include "core/error.h"
+#include "data/drawn_source.h"
 #include "data/image_tasks.h"
 #include "data/markov.h"
 #include "data/question.h"
@@ -58,52 +59,35 @@ std::unique_ptr<SampleTask> make_sample_task(const Config& config) {
 }
 
 /// Batches of token sequences. The tail of every sequence is padding: input token 0, no target, not real.
-class SequenceSource : public DataSource {
+class SequenceSource final : public DrawnSource {
  public:
   explicit SequenceSource(const Config& config)
-      : batch_(config.train.batch),
-        accumulation_(config.train.accumulation),
-        context_(config.data.context),
-        padding_(padding_tokens(config.data)),
-        training_(sequence_stream(config.seed, Part::training)),
-        validation_(sequence_stream(config.seed, Part::validation)) {
+      : DrawnSource(config), context_(config.data.context), padding_(padding_tokens(config.data)) {
     require_tokens(config.data, 1);
     task_ = make_task(config);
     if (padding_ == 0) return;
-    real_ = at::ones({batch_, context_}, at::kBool);
+    real_ = at::ones({batch(), context_}, at::kBool);
     real_.slice(1, context_ - padding_, context_).fill_(false);
   }
 
   const TaskFacts& facts() const override { return task_->facts(); }
 
-  Batch training_batch(std::int64_t step, std::int64_t micro) const override {
-    return make(training_, Part::training, (step - 1) * accumulation_ + micro);
-  }
-
-  Batch validation_batch(std::int64_t index) const override { return make(validation_, Part::validation, index); }
-
  private:
-  Batch make(const RandomStream& stream, Part part, std::int64_t index) const {
-    Batch batch;
-    batch.inputs = at::zeros({batch_, context_}, at::kLong);
-    batch.targets = at::full({batch_, context_}, no_target, at::kLong);
-    batch.real = real_;
-    batch.tokens = batch_ * (context_ - padding_);
+  Batch make(const RandomStream& stream, Part part, std::int64_t index) const override {
+    Batch made;
+    made.inputs = at::zeros({batch(), context_}, at::kLong);
+    made.targets = at::full({batch(), context_}, no_target, at::kLong);
+    made.real = real_;
+    made.tokens = batch() * (context_ - padding_);
     const auto length = static_cast<std::size_t>(context_ - padding_);
-    for (std::int64_t row = 0; row < batch_; ++row) {
-      const SequenceDraw draw(stream, part, static_cast<std::uint64_t>(index * batch_ + row));
-      task_->draw(draw, {batch.inputs.data_ptr<std::int64_t>() + row * context_, length},
-                  {batch.targets.data_ptr<std::int64_t>() + row * context_, length});
-    }
-    return batch;
+    for (std::int64_t row = 0; row < batch(); ++row)
+      task_->draw(draw_of(stream, part, index, row), {made.inputs.data_ptr<std::int64_t>() + row * context_, length},
+                  {made.targets.data_ptr<std::int64_t>() + row * context_, length});
+    return made;
   }
 
-  std::int64_t batch_;
-  std::int64_t accumulation_;
   std::int64_t context_;
   std::int64_t padding_;
-  RandomStream training_;
-  RandomStream validation_;
   std::unique_ptr<SequenceTask> task_;
   at::Tensor real_;  // undefined without padding
 };

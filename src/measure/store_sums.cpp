@@ -30,7 +30,9 @@ GradientSums cpu_gradient_sums(const std::vector<Entry>& entries, const T* gradi
 
 }  // namespace
 
-double GradientSums::norm() const { return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0)); }
+double root_of_sum(const std::vector<double>& squares) {
+  return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
+}
 
 GradientSums gradient_sums(ParameterStore& store) {
   const at::Tensor& gradients = store.gradients();

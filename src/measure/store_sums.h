@@ -7,13 +7,16 @@
 
 namespace gradflow {
 
+/// √(x₁ + x₂ + …): the norm of a group from the squares of its parts.
+double root_of_sum(const std::vector<double>& squares);
+
 /// One number for each parameter tensor of a store, in the order of its entries.
 struct GradientSums {
   std::vector<double> squares;          ///< Σ g², in double
   std::vector<std::int64_t> nonfinite;  ///< elements that are nan or infinite
   std::int64_t nonfinite_total = 0;
 
-  double norm() const;
+  double norm() const { return root_of_sum(squares); }
 };
 
 /// One pass over the gradient buffer. On a device the sums are made there and read once.

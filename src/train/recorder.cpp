@@ -1,7 +1,6 @@
 #include "train/recorder.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "config/quantities.h"
@@ -28,12 +27,6 @@ std::vector<SubLayerName> names_of_rows(const Layout& layout) {
   std::vector<SubLayerName> names;
   for (const SegmentSpec& segment : layout.segments) names.push_back({segment.layer, segment.sublayer});
   return names;
-}
-
-double root_of_sum(const std::vector<double>& squares) {
-  double sum = 0;
-  for (const double value : squares) sum += value;
-  return std::sqrt(sum);
 }
 
 /// σ_max of a matrix, a convolution taken as [out, in·9]; absent for what is no matrix.
@@ -102,6 +95,7 @@ void Recorder::step_done(const StepResult& result) {
   const RecordConfig& record = config_.record;
   last_step_ = result.step;
   const bool always = result.last || result.finding.has_value();
+  const bool step_due = always || is_due(result.step, record.steps_every, config_.train.steps);
   {
     const Stopwatch stopwatch(*this);
     std::vector<LayerRow> rows =
@@ -115,7 +109,7 @@ void Recorder::step_done(const StepResult& result) {
     spikes_ = watch_.add({result.step, result.loss, result.grad_norm, grad_norms, update_ratios});
     write_spikes(spikes_.ended);
 
-    if (always || result.eval_loss || is_due(result.step, record.steps_every, config_.train.steps)) write_step(result);
+    if (step_due || result.eval_loss) write_step(result);
     if (always || is_due(result.step, record.layers_every, config_.train.steps)) {
       write_layers(result.step, rows);
       if (tensors_) write_tensors(result);
@@ -123,7 +117,7 @@ void Recorder::step_done(const StepResult& result) {
       last_rows_ = std::move(rows);
     }
   }
-  if (always || is_due(result.step, record.steps_every, config_.train.steps)) write_timing(result);
+  if (step_due) write_timing(result);
   flush_when_due();
 }
 

@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "testing/golden.h"
 #include "testing/training.h"
@@ -16,10 +15,6 @@ namespace {
 using testing::golden_case;
 using testing::golden_config;
 using testing::golden_names;
-
-double root_of_sum(const std::vector<double>& squares) {
-  return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
-}
 
 /// ‖Δθ‖ without the key biases. Softmax does not see them: their true gradient is zero, and Adam makes steps of what
 /// rounding leaves of it, which in float32 is not the rounding of the float64 reference, where it is nothing.
