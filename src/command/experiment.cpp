@@ -1,0 +1,180 @@
+#include "command/experiment.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "command/environment.h"
+#include "config/identity.h"
+#include "config/resolved.h"
+#include "core/build_info.h"
+#include "core/files.h"
+#include "core/machine.h"
+#include "core/memory.h"
+#include "model/description.h"
+#include "model/memory_estimate.h"
+#include "output/log.h"
+#include "output/manifest.h"
+#include "output/progress.h"
+#include "output/run_folder.h"
+#include "train/recorder.h"
+#include "train/summary.h"
+#include "train/trainer.h"
+
+namespace gradflow {
+namespace {
+
+/// Feeds the progress line.
+class ProgressObserver final : public Observer {
+ public:
+  ProgressObserver(Progress& progress, const Recorder& recorder, std::int64_t steps)
+      : progress_(progress), recorder_(recorder), steps_(steps) {}
+
+  void step_done(const StepResult& result) override {
+    progress_.update({.step = result.step,
+                      .steps = steps_,
+                      .tokens = result.tokens,
+                      .loss = result.loss,
+                      .learning_rate = result.learning_rate,
+                      .grad_norm = result.grad_norm,
+                      .spikes = recorder_.spike_episodes()});
+  }
+
+ private:
+  Progress& progress_;
+  const Recorder& recorder_;
+  std::int64_t steps_;
+};
+
+/// The arguments that this process was started with, as the kernel keeps them; empty where it does not say.
+std::vector<std::string> command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> arguments;
+  for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
+  return arguments;
+}
+
+Manifest manifest_of(const Prepared& prepared) {
+  const BuildInfo& build = build_info();
+  const Environment machine = environment();
+  return {.version = std::string(build.version),
+          .git_revision = std::string(build.git_revision),
+          .compiler = std::string(build.compiler),
+          .libtorch = machine.libtorch,
+          .blas = machine.blas + ", " + machine.blas_kernel,
+          .cpu = cpu_model(),
+          .host = host_name(),
+          .device = prepared.device.str(),
+          .threads = prepared.config.compute.threads,
+          .flush_denormals = prepared.config.compute.flush_denormals,
+          .command_line = command_line(),
+          .started = std::chrono::system_clock::now()};
+}
+
+/// Writes the manifest anew with how the run stands now.
+void set_status(Manifest& manifest, const RunFolder& folder, RunStatus status, std::string reason = {}) {
+  manifest.status = status;
+  manifest.reason = std::move(reason);
+  if (status != RunStatus::running) manifest.ended = std::chrono::system_clock::now();
+  write_manifest(folder.file("manifest.json"), manifest);
+}
+
+/// Sets what LibTorch keeps for the whole process.
+void set_up_libtorch(const ComputeConfig& compute) {
+  // First the mode, which belongs to a thread and is inherited by those that it starts, then the threads.
+  if (!at::globalContext().setFlushDenormal(compute.flush_denormals) && compute.flush_denormals)
+    throw Error("compute.flush_denormals: this processor cannot flush denormal numbers; write false");
+  at::set_num_threads(static_cast<int>(compute.threads));
+  // float32 means float32: on a GPU LibTorch would round the factors of convolutions to ten bits.
+  at::globalContext().setAllowTF32CuDNN(false);
+  at::globalContext().setAllowTF32CuBLAS(false);
+}
+
+/// LibTorch says in its own words, behind an exception of its own, that it got no memory.
+bool is_out_of_memory(const std::exception& error) {
+  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+         dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
+         std::string_view(error.what()).find("can't allocate memory") != std::string_view::npos;
+}
+
+ExperimentResult train(const Prepared& prepared, const ExperimentOptions& options, const RunFolder& folder, Log& log,
+                       Manifest& manifest) {
+  const Config& config = prepared.config;
+  Stack stack(config, prepared.device);
+  Recorder recorder(config, stack, prepared.device, folder.path());
+  RunAccount account;
+  Progress progress(log, progress_style(options.quiet));
+  ProgressObserver shown(progress, recorder, config.train.steps);
+  std::vector<Observer*> observers = {&recorder, &account, &shown};
+  if (options.observer != nullptr) observers.push_back(options.observer);
+  Trainer trainer(config, stack, *prepared.source, prepared.device, observers);
+
+  std::optional<NonfiniteFinding> stopped_at;
+  try {
+    stopped_at = trainer.run();
+    recorder.finish();
+  } catch (...) {
+    progress.finish();
+    throw;
+  }
+  progress.finish();
+
+  const RunSummary summary{config, stack, prepared.source->facts(), account, recorder, stopped_at};
+  write_file_atomically(folder.file("summary.json"), summary.json().dump(2) + "\n");
+  set_status(manifest, folder, stopped_at ? RunStatus::diverged : RunStatus::finished, summary.stop_reason());
+  ExperimentResult result{.folder = folder.path(), .table = summary.text() + "\nfiles in " + folder.path() + "\n"};
+  log.record(result.table);
+  if (stopped_at) {
+    result.exit = Exit::diverged;
+    log.warning(summary.stop_reason() + "; set train.on_nonfinite to continue or skip to go on");
+  }
+  return result;
+}
+
+}  // namespace
+
+ExperimentResult run_experiment(const Prepared& prepared, const ExperimentOptions& options, std::ostream& terminal) {
+  const std::string hash = data_files_hash(prepared.config);
+  nlohmann::ordered_json resolved = to_json(prepared.config);
+  resolved["derived"] = derived_json(prepared.config, make_layout(prepared.config), hash);
+
+  const std::string path =
+      options.out.empty() ? default_run_folder(prepared.config.name, run_id(prepared.config, hash)) : options.out;
+  const RunFolder folder = RunFolder::open({path, options.overwrite, options.resume}, resolved);
+  Log log(terminal, options.quiet);
+  if (folder.finished()) {
+    log.note(fmt::format("{}: already {}; --overwrite runs it again", folder.path(), name_of(*folder.finished())));
+    return {.exit = *folder.finished() == RunStatus::diverged ? Exit::diverged : Exit::done,
+            .folder = folder.path(),
+            .was_finished = true};
+  }
+  log.open_file(folder.file("run.log"));
+  Manifest manifest = manifest_of(prepared);
+  set_status(manifest, folder, RunStatus::running);
+  try {
+    if (const auto available = available_memory(); available && prepared.device.is_cpu())
+      if (const auto warning = memory_warning(
+              prepared.config, memory_estimate(prepared.config, make_layout(prepared.config)), *available))
+        log.warning(*warning);
+    set_up_libtorch(prepared.config.compute);
+    return train(prepared, options, folder, log, manifest);
+  } catch (const std::exception& error) {
+    const bool no_memory = is_out_of_memory(error);
+    // The folder says what happened even if nobody kept the terminal; an error while saying so must not hide the first.
+    // LibTorch's messages go on with a stack trace.
+    const std::string_view what = error.what();
+    try {
+      set_status(manifest, folder, RunStatus::failed,
+                 no_memory ? "not enough memory" : std::string(what.substr(0, what.find('\n'))));
+    } catch (const Error&) {
+    }
+    if (no_memory) throw std::bad_alloc();
+    throw;
+  }
+}
+
+}  // namespace gradflow

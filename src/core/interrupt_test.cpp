@@ -1,0 +1,54 @@
+#include "core/interrupt.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+namespace gradflow {
+namespace {
+
+// Each in a process of its own: handlers belong to the process.
+
+TEST(InterruptDeathTest, TheFirstSignalIsRemembered) {
+  EXPECT_EXIT(
+      {
+        catch_interrupts();
+        if (interrupted() != 0) _exit(1);
+        raise(SIGTERM);
+        raise(SIGUSR1);
+        _exit(interrupted() == SIGTERM ? 0 : 2);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST(InterruptDeathTest, ASecondSigintEndsTheProcess) {
+  EXPECT_EXIT(
+      {
+        catch_interrupts();
+        raise(SIGINT);
+        if (interrupted() != SIGINT) _exit(1);
+        raise(SIGINT);
+        _exit(2);
+      },
+      testing::KilledBySignal(SIGINT), "");
+}
+
+TEST(InterruptDeathTest, SigtermTwiceStillWaits) {
+  EXPECT_EXIT(
+      {
+        catch_interrupts();
+        raise(SIGTERM);
+        raise(SIGTERM);
+        _exit(0);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST(Interrupt, SignalsHaveTheirNames) {
+  EXPECT_STREQ(signal_name(SIGINT), "SIGINT");
+  EXPECT_STREQ(signal_name(SIGTERM), "SIGTERM");
+  EXPECT_STREQ(signal_name(SIGUSR1), "SIGUSR1");
+}
+
+}  // namespace
+}  // namespace gradflow
