@@ -18,6 +18,12 @@ std::string_view name_of(Verdict verdict) {
   return "";
 }
 
+std::optional<Verdict> verdict_named(std::string_view word) {
+  for (const Verdict verdict : all_verdicts)
+    if (name_of(verdict) == word) return verdict;
+  return std::nullopt;
+}
+
 std::optional<double> final_loss(std::span<const double> losses) {
   constexpr std::size_t steps = 20;
   return mean(losses.last(std::min(steps, losses.size())));

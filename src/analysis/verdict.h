@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -15,7 +16,11 @@ enum class Verdict {
   stuck,     ///< within 0.05 of H₁
   worse,     ///< above H₁ + 0.05
 };
+inline constexpr std::array all_verdicts = {Verdict::learned, Verdict::learning, Verdict::stuck, Verdict::worse,
+                                            Verdict::diverged};
 std::string_view name_of(Verdict verdict);
+/// Absent for any other word.
+std::optional<Verdict> verdict_named(std::string_view word);
 
 /// The mean of the last min(20, steps) losses; absent when there is none.
 std::optional<double> final_loss(std::span<const double> losses);

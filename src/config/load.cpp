@@ -42,6 +42,17 @@ class Loader {
     return std::move(config_);
   }
 
+  Config load_recorded(std::string_view text) {
+    const JsonValue root = read_json(text, file_, faults_);
+    if (root.kind != JsonValue::Kind::object) faults_.add(line_of(file_, root.line), "", "must be an object");
+    assign_group(root, "");
+    for (const auto& field : fields())
+      if (!origins_.keys.contains(field->key()) && !faults_.full())
+        faults_.add(origins_.otherwise, field->key(), "is missing; a run writes every key");
+    faults_.raise();
+    return std::move(config_);
+  }
+
  private:
   /// Nests as deep as the known groups do, not as deep as the text.
   void assign_group(const JsonValue& group, const std::string& prefix) {
@@ -128,6 +139,10 @@ Config load_config(const std::string& path, std::span<const std::string> overrid
 Config parse_config(std::string_view text, const std::string& file, std::span<const std::string> overrides,
                     const FurtherCheck& further) {
   return Loader(file).load(text, overrides, further);
+}
+
+Config parse_recorded_config(std::string_view text, const std::string& file) {
+  return Loader(file).load_recorded(text);
 }
 
 void validate(const Config& config) {

@@ -24,6 +24,11 @@ Config load_config(const std::string& path, std::span<const std::string> overrid
 Config parse_config(std::string_view text, const std::string& file, std::span<const std::string> overrides = {},
                     const FurtherCheck& further = {});
 
+/// The configuration that a finished or broken run has written to its config.json: every key must be there, known and
+/// in its range. Nothing is filled in, nothing is looked for: the data may have moved, the device may be another
+/// machine's. Throws Error like load_config.
+Config parse_recorded_config(std::string_view text, const std::string& file);
+
 /// Checks a configuration that a program made, as if it had been read. Throws Error like load_config.
 void validate(const Config& config);
 

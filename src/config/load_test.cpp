@@ -1,5 +1,6 @@
 #include "config/load.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -237,6 +238,29 @@ TEST(Configs, QuickstartIsWhatTheReadmePromises) {
   EXPECT_EQ(config.train.optimizer, OptimizerKind::adam);
   EXPECT_EQ(config.train.learning_rate, 1e-3);
   EXPECT_EQ(config.train.steps, 200);
+}
+
+TEST(LoadConfig, WhatARunHasWrittenReadsBackAsItIs) {
+  Config config;
+  config.name = "study";
+  config.model.width = 24;
+  config.data.task = Task::text;
+  config.data.files = {"/moved/away.txt"};
+  config.compute.device = "cuda:7";
+  Json json = to_json(config);
+  json["derived"] = {{"anything", 1}};
+  EXPECT_EQ(parse_recorded_config(json.dump(2), "config.json"), resolved(config));
+
+  json["model"].erase("depth");
+  json["model"]["height"] = 12;
+  try {
+    parse_recorded_config(json.dump(2), "config.json");
+    FAIL();
+  } catch (const Error& error) {
+    ASSERT_EQ(error.lines().size(), 2u);
+    EXPECT_THAT(error.lines()[0], ::testing::HasSubstr("model.depth: is missing"));
+    EXPECT_THAT(error.lines()[1], ::testing::HasSubstr("model.height: unknown key"));
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <filesystem>
@@ -89,21 +90,18 @@ int write_and_rename(const std::string& temporary, const std::string& path, std:
   return failure;
 }
 
-}  // namespace
-
-Error file_error(const std::string& path, std::string_view what, int error_number) {
-  return Error(path + ": " + std::string(what) + " (" + std::generic_category().message(error_number) + "); " +
-               std::string(remedy(error_number)));
-}
-
-std::string read_file(const std::string& path) {
+/// At most `limit` bytes, from the beginning or those before the end.
+std::string read_bytes(const std::string& path, std::size_t limit, bool from_end) {
   const int descriptor = open_retrying(path, O_RDONLY);
   if (descriptor < 0) throw file_error(path, "cannot be read", errno);
+  struct stat status {};
+  if (from_end && ::fstat(descriptor, &status) == 0 && status.st_size > static_cast<off_t>(limit))
+    ::lseek(descriptor, -static_cast<off_t>(limit), SEEK_END);
   std::string content;
   std::array<char, 1 << 16> buffer;
   int failure = 0;
-  while (true) {
-    const ssize_t count = ::read(descriptor, buffer.data(), buffer.size());
+  while (content.size() < limit) {
+    const ssize_t count = ::read(descriptor, buffer.data(), std::min(buffer.size(), limit - content.size()));
     if (count > 0) content.append(buffer.data(), static_cast<std::size_t>(count));
     if (count == 0) break;
     if (count < 0 && errno != EINTR) {
@@ -115,6 +113,19 @@ std::string read_file(const std::string& path) {
   if (failure != 0) throw file_error(path, "cannot be read", failure);
   return content;
 }
+
+}  // namespace
+
+Error file_error(const std::string& path, std::string_view what, int error_number) {
+  return Error(path + ": " + std::string(what) + " (" + std::generic_category().message(error_number) + "); " +
+               std::string(remedy(error_number)));
+}
+
+std::string read_file(const std::string& path) { return read_bytes(path, std::string::npos, false); }
+
+std::string read_beginning(const std::string& path, std::size_t size) { return read_bytes(path, size, false); }
+
+std::string read_ending(const std::string& path, std::size_t size) { return read_bytes(path, size, true); }
 
 void write_file_atomically(const std::string& path, std::string_view content) {
   int failure = write_and_rename(path + ".tmp", path, content);

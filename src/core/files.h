@@ -14,6 +14,11 @@ Error file_error(const std::string& path, std::string_view what, int error_numbe
 /// The whole file as bytes. Throws Error "PATH: cannot be read (reason); remedy".
 std::string read_file(const std::string& path);
 
+/// The first bytes of the file, or the last ones: at most `size`, fewer where the file is shorter. Throws Error like
+/// read_file.
+std::string read_beginning(const std::string& path, std::size_t size);
+std::string read_ending(const std::string& path, std::size_t size);
+
 /// Replaces or creates the file in one step: temporary file in the same folder (PATH.tmp), synced, renamed, folder
 /// synced. Readers see the old content or the new one, never a part. Throws Error naming the file and the reason; then
 /// the old content stands and no temporary file is left.

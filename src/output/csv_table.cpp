@@ -74,14 +74,9 @@ CsvTable read_csv(const std::string& path) { return CsvTable(path, read_file(pat
 
 CsvTable read_csv(const std::string& path, std::span<const Column> expected) {
   CsvTable table = read_csv(path);
-  const std::vector<std::string>& columns = table.columns();
-  for (std::size_t i = 0; i < std::max(columns.size(), expected.size()); ++i) {
-    const std::string there = i < columns.size() ? columns[i] : "nothing";
-    const std::string here = i < expected.size() ? std::string(expected[i].name) : "nothing";
-    if (there != here)
-      throw Error(path + ":1: column " + std::to_string(i + 1) + " is " + there + " where this version has " + here +
-                  "; use the version that wrote it, or run again");
-  }
+  std::string header;
+  for (const std::string& column : table.columns()) header += (header.empty() ? "" : ",") + column;
+  if (const std::string fault = header_fault(header, expected); !fault.empty()) throw Error(path + ":1: " + fault);
   return table;
 }
 

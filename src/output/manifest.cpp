@@ -16,6 +16,12 @@ constexpr std::array<std::string_view, 5> status_names = {"running", "finished",
 
 std::string_view name_of(RunStatus status) { return status_names[static_cast<std::size_t>(status)]; }
 
+std::optional<RunStatus> status_named(std::string_view word) {
+  for (std::size_t i = 0; i < status_names.size(); ++i)
+    if (status_names[i] == word) return static_cast<RunStatus>(i);
+  return std::nullopt;
+}
+
 std::string utc_text(std::chrono::system_clock::time_point time) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(std::chrono::floor<std::chrono::seconds>(time));
   std::tm parts{};
@@ -55,10 +61,7 @@ std::optional<RunStatus> status_in_manifest(const std::string& path) {
   }
   const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("status") || !json["status"].is_string()) return std::nullopt;
-  const std::string word = json["status"];
-  for (std::size_t i = 0; i < status_names.size(); ++i)
-    if (status_names[i] == word) return static_cast<RunStatus>(i);
-  return std::nullopt;
+  return status_named(json["status"].get<std::string>());
 }
 
 }  // namespace gradflow

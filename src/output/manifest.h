@@ -12,6 +12,8 @@ namespace gradflow {
 /// How a run stands. The words stand in manifest.json.
 enum class RunStatus { running, finished, diverged, interrupted, failed };
 std::string_view name_of(RunStatus status);
+/// Absent for any other word.
+std::optional<RunStatus> status_named(std::string_view word);
 
 /// Where and with what a run was made, and how it ended: the content of manifest.json. The caller fills it in; this
 /// folder knows neither LibTorch nor the devices.

@@ -38,6 +38,21 @@ std::string header_line(std::span<const Column> columns) {
   return line;
 }
 
+std::string header_fault(std::string_view header, std::span<const Column> expected) {
+  bool there_more = true;
+  for (std::size_t i = 0; there_more || i < expected.size(); ++i) {
+    const std::size_t comma = header.find(',');
+    const std::string_view there = there_more ? header.substr(0, comma) : "nothing";
+    const std::string_view here = i < expected.size() ? expected[i].name : "nothing";
+    if (there != here)
+      return "column " + std::to_string(i + 1) + " is " + std::string(there) + " where this version has " +
+             std::string(here) + "; use the version that wrote it, or run again";
+    there_more = there_more && comma != std::string_view::npos;
+    if (there_more) header.remove_prefix(comma + 1);
+  }
+  return "";
+}
+
 CsvFile::CsvFile(const std::string& path, std::span<const Column> columns) : file_(path), columns_(columns.size()) {
   file_.append(header_line(columns) + '\n');
   file_.flush();

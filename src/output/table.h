@@ -38,6 +38,10 @@ std::string column_table(std::span<const Column> columns);
 /// The header line, without its end.
 std::string header_line(std::span<const Column> columns);
 
+/// What is wrong with a header line, given without its end, of a file of these columns: "column 3 is loss where this
+/// version has tokens; …"; empty when nothing is.
+std::string header_fault(std::string_view header, std::span<const Column> expected);
+
 /// A CSV file that only grows: one header, whole lines, flushed by `flush()` (the owner calls it at least once a
 /// second). Numbers are the shortest decimals that read back to the same bits. A row has exactly one cell for each
 /// column, and a word has no comma, quote or line break; anything else is a programming error and throws
