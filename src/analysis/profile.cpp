@@ -25,17 +25,6 @@ std::optional<double> ratio_of(std::span<const double> values) {
 
 SeedEstimate estimate(std::span<const double> values) { return {mean(values), student_interval(values)}; }
 
-/// Of the change over the whole stack, R = rate·N.
-ProfileVerdict verdict_of(const MeanInterval& rate, double blocks) {
-  const double low = rate.low * blocks;
-  const double high = rate.high * blocks;
-  if (high < -std::numbers::ln10) return ProfileVerdict::tenfold_falling;
-  if (low > std::numbers::ln10) return ProfileVerdict::tenfold_rising;
-  if (high < -negligible_change) return ProfileVerdict::falling;
-  if (low > negligible_change) return ProfileVerdict::rising;
-  return ProfileVerdict::flat;
-}
-
 }  // namespace
 
 std::string_view name_of(ProfileForm form) { return form == ProfileForm::exponential ? "exponential" : "power"; }
@@ -56,6 +45,18 @@ std::string_view name_of(ProfileVerdict verdict, Flow flow) {
 std::optional<ProfileForm> ProfileFit::better() const {
   if (!exponential || !power) return std::nullopt;
   return better_of(exponential->residual_sum_of_squares, power->residual_sum_of_squares);
+}
+
+ProfileVerdict profile_verdict(std::span<const double> rates, std::int64_t blocks) {
+  if (rates.size() < 3) return ProfileVerdict::undecided;
+  const MeanInterval rate = *student_interval(rates);
+  const double low = rate.low * static_cast<double>(blocks);
+  const double high = rate.high * static_cast<double>(blocks);
+  if (high < -std::numbers::ln10) return ProfileVerdict::tenfold_falling;
+  if (low > std::numbers::ln10) return ProfileVerdict::tenfold_rising;
+  if (high < -negligible_change) return ProfileVerdict::falling;
+  if (low > negligible_change) return ProfileVerdict::rising;
+  return ProfileVerdict::flat;
 }
 
 ProfileFit fit_profile(std::span<const double> values, Flow flow) {
@@ -98,8 +99,7 @@ DepthProfile depth_profile(std::span<const std::vector<double>> seeds, Flow flow
   profile.exponent = estimate(exponents);
   profile.ratio = estimate(ratios);
   if (profile.seeds > 0) profile.better = better_of(exponential_residual, power_residual);
-  if (profile.seeds >= 3)
-    profile.verdict = verdict_of(*profile.rate.interval, static_cast<double>(seeds.front().size()));
+  if (!seeds.empty()) profile.verdict = profile_verdict(rates, static_cast<std::int64_t>(seeds.front().size()));
   return profile;
 }
 

@@ -47,6 +47,9 @@ enum class ProfileVerdict {
 /// `flat`, `undecided`.
 std::string_view name_of(ProfileVerdict verdict, Flow flow);
 
+/// The verdict of rates per block, one a seed, of stacks of so many blocks.
+ProfileVerdict profile_verdict(std::span<const double> rates, std::int64_t blocks);
+
 /// A number over seeds: the mean where there is one value or more, Student's 95 % interval where there are two or more.
 struct SeedEstimate {
   std::optional<double> mean;

@@ -321,4 +321,12 @@ const Field* find_field(std::string_view key) {
 
 std::string_view last_component(std::string_view key) { return key.substr(key.rfind('.') + 1); }
 
+std::string value_in_words(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::string out;
+  for (const Json& element : value) out += (out.empty() ? "" : "+") + value_in_words(element);
+  return out;
+}
+
 }  // namespace gradflow

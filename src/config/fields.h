@@ -60,5 +60,7 @@ std::span<const std::string_view> field_groups();
 const Field* find_field(std::string_view key);
 /// "learning_rate" of "train.learning_rate".
 std::string_view last_component(std::string_view key);
+/// A value as a person would name it: texts without quotes, lists joined by "+".
+std::string value_in_words(const Json& value);
 
 }  // namespace gradflow

@@ -24,15 +24,6 @@ std::string plain(std::string_view text) {
   return out;
 }
 
-/// A value as a person would name it: texts without quotes, lists joined by "+".
-std::string in_words(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (!value.is_array()) return value.dump();
-  std::string out;
-  for (const Json& element : value) out += (out.empty() ? "" : "+") + in_words(element);
-  return out;
-}
-
 std::string file_names(const Config& config) {
   std::string out;
   for (const std::string& file : config.data.files)
@@ -57,7 +48,7 @@ std::string run_id(const Config& config, std::string_view files_hash) {
     canonical += fmt::format("{}={}\n", field->key(), hashed);
     if (!field->is_default(full))
       readable += fmt::format("{}{}={}", readable.empty() ? "" : "_", last_component(field->key()),
-                              plain(is_files ? file_names(full) : in_words(value)));
+                              plain(is_files ? file_names(full) : value_in_words(value)));
   }
   if (readable.empty()) readable = "defaults";
   const std::uint64_t hash = fnv1a64(canonical);
