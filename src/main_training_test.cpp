@@ -38,6 +38,10 @@ using testing::operator+;
 
 constexpr std::string_view measured_columns[] = {"norm_input_rms",   "stream_mean", "stream_variance", "stream_rms",
                                                  "stream_grad_norm", "branch_rms",  "branch_ratio"};
+constexpr std::string_view detail_columns[] = {
+    "branch_cosine", "branch_variance_gain", "token_norm_cv",   "branch_norm_cv",    "mean_share",
+    "dual_rms",      "stream_grad_cosine",   "dual_grad_norm",  "attention_entropy", "attention_logit_max",
+    "zero_fraction", "angular_distance",     "skip_grad_share", "token_diversity_db"};
 
 class Quickstart : public testing::ProgramTest {};
 class Training : public testing::ProgramTest {
@@ -206,7 +210,7 @@ TEST_F(Training, TheDataDoNotChangeTheInitialWeights) {
 // -------------------------------------------------------------------------------------------------
 
 TEST_F(Recording, ChangesNothingThatAnotherRecordingShows) {
-  const RunFiles everything = run(tiny(), {"layers_every=1", "tensors=true"}, "everything");
+  const RunFiles everything = run(tiny(), {"layers_every=1", "tensors=true", "quantities=all"}, "everything");
   const CsvTable all_layers = everything.layers();
   const Words all_steps = lines_of(everything.file("steps.csv"));
   std::map<std::pair<std::string, std::pair<std::string, std::string>>, std::size_t> row_of;
@@ -216,24 +220,32 @@ TEST_F(Recording, ChangesNothingThatAnotherRecordingShows) {
   };
   for (std::size_t row = 0; row < all_layers.rows(); ++row) row_of[key(all_layers, row)] = row;
 
+  const std::set<std::string> details(std::begin(detail_columns), std::end(detail_columns));
+  const auto all_but = [&](const std::set<std::string>& filled) {
+    std::set<std::string> empty = details;
+    empty.insert(std::begin(measured_columns), std::end(measured_columns));
+    for (const std::string& column : filled) empty.erase(column);
+    return empty;
+  };
   const struct {
     std::string name;
     Words overrides;
     std::set<std::string> empty;  ///< measured columns that are not filled
     std::vector<std::int64_t> step_rows, layer_steps;
   } cases[] = {
-      {"none",
-       {"quantities=none", "layers_every=1"},
-       {measured_columns, std::end(measured_columns)},
-       {1, 2, 3, 4, 5},
-       {1, 2, 3, 4, 5}},
-      {"one",
-       {"quantities=stream_rms"},
-       {"norm_input_rms", "stream_mean", "stream_variance", "stream_grad_norm", "branch_rms", "branch_ratio"},
+      {"none", {"quantities=none", "layers_every=1"}, all_but({}), {1, 2, 3, 4, 5}, {1, 2, 3, 4, 5}},
+      {"one", {"quantities=stream_rms"}, all_but({"stream_rms"}), {1, 2, 3, 4, 5}, {1, 5}},
+      {"inside",
+       {R"(quantities=["attention_entropy","skip_grad_share"])"},
+       all_but({"attention_entropy", "skip_grad_share"}),
        {1, 2, 3, 4, 5},
        {1, 5}},
-      {"seldom", {"steps_every=3", "layers_every=2"}, {}, {1, 3, 5}, {1, 2, 4, 5}},
-      {"spikes", {"spikes.window=16", "min_count=2", "level_window=1", "threshold=1e9"}, {}, {1, 2, 3, 4, 5}, {1, 5}},
+      {"seldom", {"steps_every=3", "layers_every=2"}, details, {1, 3, 5}, {1, 2, 4, 5}},
+      {"spikes",
+       {"spikes.window=16", "min_count=2", "level_window=1", "threshold=1e9"},
+       details,
+       {1, 2, 3, 4, 5},
+       {1, 5}},
   };
   for (const auto& [name, overrides, empty, step_rows, layer_steps] : cases) {
     SCOPED_TRACE(name);

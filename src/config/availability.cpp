@@ -20,13 +20,13 @@ struct NotYet {
 bool asks_for_quantities(const Config& config) {
   return std::any_of(config.record.quantities.begin(), config.record.quantities.end(), [](const std::string& name) {
     const Quantity* quantity = find_quantity(name);
-    return quantity ? quantity->set != QuantitySet::standard : name == "all";
+    return quantity != nullptr && quantity->set == QuantitySet::on_demand;
   });
 }
 
 constexpr NotYet not_yet[] = {
     {"compute.backend", [](const Config& c) { return c.compute.backend == Backend::fused; }, "write auto or aten"},
-    {"record.quantities", asks_for_quantities, "write none, standard or names of the standard columns"},
+    {"record.quantities", asks_for_quantities, "write none, standard, all or names of columns of layers.csv"},
     {"checkpoint.every", [](const Config& c) { return c.checkpoint.every > 0; }, "write 0"},
 };
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <set>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace gradflow {
@@ -11,6 +13,7 @@ enum class QuantitySet { standard, all, on_demand };
 struct Quantity {
   std::string_view name;
   QuantitySet set;
+  bool inside = false;  ///< measured inside a sub-layer, where only the reference backend can look
 };
 
 /// What `record.quantities` may name: the measured columns of layers.csv, then the quantities
@@ -19,6 +22,11 @@ std::span<const Quantity> measured_quantities();
 
 /// The quantity of that name, or null.
 const Quantity* find_quantity(std::string_view name);
+
+/// The quantities that a list of names and words stands for (`record.quantities`).
+std::set<std::string_view> quantities_asked_for(std::span<const std::string> words);
+/// Whether one of them is measured inside sub-layers, so that the stack must be built with the reference backend.
+bool look_inside(std::span<const std::string> words);
 
 /// The words that stand for whole sets: none (parameter columns only), standard, all.
 std::span<const std::string_view> quantity_words();

@@ -8,6 +8,7 @@
 
 #include "config/compatibility.h"
 #include "config/derived.h"
+#include "config/quantities.h"
 #include "config/text.h"
 
 namespace gradflow {
@@ -167,6 +168,12 @@ void check_spikes(Examination& e) {
   at_most_window("record.spikes.min_count", spikes.min_count);
 }
 
+void check_backend(Examination& e) {
+  if (e.config.compute.backend == Backend::fused && look_inside(e.config.record.quantities))
+    e.refuse({"compute.backend", "record.quantities"},
+             "fused does not show the inside of sub-layers, which record.quantities asks for; write auto or aten");
+}
+
 }  // namespace
 
 void Examination::refuse(std::initializer_list<std::string_view> keys, std::string_view fault) {
@@ -193,6 +200,7 @@ void check_combinations(Examination& e) {
   check_task(e);
   check_training(e);
   check_spikes(e);
+  check_backend(e);
 }
 
 }  // namespace gradflow

@@ -140,11 +140,18 @@ TEST(Combinations, OfOtherStacks) {
             Lines{"train.batch: batchnorm has no statistics over a single sample; write at least 2"});
 }
 
+TEST(Combinations, OnlyTheReferenceBackendLooksInside) {
+  EXPECT_EQ(
+      faults({"compute.backend=fused", "record.quantities=zero_fraction"}),
+      Lines{"fused does not show the inside of sub-layers, which record.quantities asks for; write auto or aten"});
+  EXPECT_EQ(faults({"compute.backend=aten", "record.quantities=zero_fraction"}), Lines{});
+}
+
 TEST(Availability, WhatIsNotThereYetIsRefusedByName) {
   EXPECT_EQ(faults({"compute.backend=fused"}), Lines{"\"fused\" is not available yet; write auto or aten"});
-  EXPECT_EQ(faults({"record.quantities=all"}),
-            Lines{"\"all\" is not available yet; write none, standard or names of the standard columns"});
-  EXPECT_EQ(faults({"record.quantities=snr"}).size(), 1u);
+  EXPECT_EQ(faults({"record.quantities=snr"}),
+            Lines{"\"snr\" is not available yet; write none, standard, all or names of columns of layers.csv"});
+  EXPECT_EQ(faults({"record.quantities=all"}), Lines{});
   EXPECT_EQ(faults({"record.quantities=stream_rms"}), Lines{});
   EXPECT_EQ(faults({"checkpoint.every=10"}), Lines{"10 is not available yet; write 0"});
 }

@@ -3,14 +3,14 @@
 #include <cmath>
 
 #include "measure/reductions.h"
+#include "measure/rows.h"
 
 namespace gradflow {
 namespace {
 
-/// The stream as rows (tokens, or samples where there are no tokens) by features, in a dtype the reductions take.
-at::Tensor as_rows(const at::Tensor& x) {
-  const std::int64_t rows = x.dim() == 3 ? x.size(0) * x.size(1) : x.size(0);
-  const at::Tensor matrix = x.reshape({rows, -1});
+/// The stream as rows by features, in a dtype the reductions take.
+at::Tensor matrix_of(const at::Tensor& x) {
+  const at::Tensor matrix = as_rows(x);
   return (matrix.scalar_type() == at::kBFloat16 ? matrix.to(at::kFloat) : matrix).contiguous();
 }
 
@@ -57,7 +57,7 @@ void StreamMeter::add(std::size_t segment, Sum first, std::initializer_list<doub
 }
 
 void StreamMeter::add_rows(std::size_t segment, const at::Tensor& x, const at::Tensor& real) {
-  const at::Tensor matrix = as_rows(x);
+  const at::Tensor matrix = matrix_of(x);
   if (matrix.is_cpu()) {
     at::Tensor keep_alive;
     const RowSums row = cpu_row_sums(matrix, real_rows(real, keep_alive));
@@ -75,7 +75,7 @@ void StreamMeter::add_rows(std::size_t segment, const at::Tensor& x, const at::T
 }
 
 void StreamMeter::add_squares(std::size_t segment, Sum which, const at::Tensor& x, const at::Tensor& real) {
-  const at::Tensor matrix = as_rows(x);
+  const at::Tensor matrix = matrix_of(x);
   if (matrix.is_cpu()) {
     at::Tensor keep_alive;
     const bool* counted = real_rows(real, keep_alive);

@@ -108,30 +108,54 @@ class Block final : public AtenSegment {
   Stream compute(const Stream& input, const Pass& pass, Inside* inside) override {
     const at::Tensor& x = input.x;
     const bool post = model_.placement == Placement::post;
-    at::Tensor f = dropout_(post ? post_branch(x, pass) : pre_branch(x, pass), pass);
+    at::Tensor f = dropout_(post ? post_branch(x, pass, inside) : pre_branch(x, pass, inside), pass);
     const double factor = branch_factor(model_) * branch_warmup_factor(model_, pass.step, block_);
     if (factor != 1) f = f * factor;
 
-    const ResidualForm::Sum sum = residual_(shortcut(x), f);
+    const ResidualForm::Sum sum = residual_(shortcut(noted_skip(x, pass)), f);
+    if (!sum.skip.defined()) forget_skip();
+    const at::Tensor y = post ? activate(sum.y, model_.activation) : sum.y;
     if (inside != nullptr) {
       if (norm_1_ && !post) inside->norm_input = x;
       inside->skip = sum.skip;
       if (sum.skip.defined()) inside->branch = sum.branch;
+      if (pass.taps.activation && post && model_.block_layers == 1) inside->activation = y;
     }
-    return {post ? activate(sum.y, model_.activation) : sum.y, {}};
+    return {y, {}};
   }
 
  private:
-  at::Tensor post_branch(const at::Tensor& x, const Pass& pass) const {
-    const at::Tensor first = kind_.norm(norm_1_, in_(x), pass);
-    if (model_.block_layers == 1) return first;
-    return kind_.norm(norm_2_, out_(activate(first, model_.activation)), pass);
+  at::Tensor post_branch(const at::Tensor& x, const Pass& pass, Inside* inside) const {
+    const at::Tensor first = in_(x);
+    if (model_.block_layers == 1) {
+      show_ends(x, first, pass, inside);
+      return kind_.norm(norm_1_, first, pass);
+    }
+    const at::Tensor hidden = activate(kind_.norm(norm_1_, first, pass), model_.activation);
+    const at::Tensor second = out_(hidden);
+    show_ends(x, second, pass, inside);
+    show_activation(hidden, pass, inside);
+    return kind_.norm(norm_2_, second, pass);
   }
 
-  at::Tensor pre_branch(const at::Tensor& x, const Pass& pass) const {
-    const at::Tensor first = in_(activate(kind_.norm(norm_1_, x, pass), model_.activation));
-    if (model_.block_layers == 1) return first;
-    return out_(activate(kind_.norm(norm_2_, first, pass), model_.activation));
+  at::Tensor pre_branch(const at::Tensor& x, const Pass& pass, Inside* inside) const {
+    const at::Tensor z = kind_.norm(norm_1_, x, pass);
+    at::Tensor hidden = activate(z, model_.activation);
+    at::Tensor f = in_(hidden);
+    if (model_.block_layers == 2) {
+      hidden = activate(kind_.norm(norm_2_, f, pass), model_.activation);
+      f = out_(hidden);
+    }
+    show_ends(z, f, pass, inside);
+    show_activation(hidden, pass, inside);
+    return f;
+  }
+
+  static void show_ends(const at::Tensor& input, const at::Tensor& output, const Pass& pass, Inside* inside) {
+    if (inside != nullptr && pass.taps.branch_ends) inside->branch_input = input, inside->branch_output = output;
+  }
+  static void show_activation(const at::Tensor& hidden, const Pass& pass, Inside* inside) {
+    if (inside != nullptr && pass.taps.activation) inside->activation = hidden;
   }
 
   /// The identity; where the width doubles every second row and column, with channels of zeros appended (He et al.

@@ -1,5 +1,6 @@
 #include "model/segment.h"
 
+#include <stdexcept>
 #include <utility>
 
 namespace gradflow {
@@ -13,6 +14,12 @@ at::Tensor without_graph(const at::Tensor& tensor) { return tensor.defined() ? t
 
 }  // namespace
 
+Stream Segment::forward_in_graph(const Stream&, const Pass&) {
+  throw std::logic_error("this segment has no graph of its own; build the stack with the aten backend");
+}
+
+Stream AtenSegment::forward_in_graph(const Stream& input, const Pass& pass) { return compute(input, pass, nullptr); }
+
 Stream AtenSegment::forward(const Stream& input, const Pass& pass, Inside* inside) {
   const at::AutoGradMode grad_mode(pass.keep);
   Stream output;
@@ -24,8 +31,10 @@ Stream AtenSegment::forward(const Stream& input, const Pass& pass, Inside* insid
     output = compute(input, pass, inside);
   }
   if (inside != nullptr)
-    *inside = {without_graph(inside->norm_input), without_graph(inside->skip), without_graph(inside->branch),
-               without_graph(inside->logits)};
+    *inside = {
+        without_graph(inside->norm_input), without_graph(inside->skip),         without_graph(inside->branch),
+        without_graph(inside->logits),     without_graph(inside->branch_input), without_graph(inside->branch_output),
+        without_graph(inside->query),      without_graph(inside->key),          without_graph(inside->activation)};
   return output;
 }
 
@@ -36,9 +45,32 @@ Stream AtenSegment::backward(const Stream& output_gradient) {
     roots.push_back(output.second);
     gradients.push_back(output_gradient.second);
   }
+  skip_gradient_ = skip_place_.defined() ? gradient_through_skip(input, roots, gradients) : at::Tensor();
+  forget_skip();
   torch::autograd::backward(roots, gradients);
   const auto gradient_of = [](const at::Tensor& leaf) { return leaf.defined() ? leaf.grad() : leaf; };
   return {gradient_of(input.x), gradient_of(input.second)};
+}
+
+at::Tensor AtenSegment::noted_skip(const at::Tensor& skip, const Pass& pass) {
+  if (!pass.keep || !pass.taps.skip_gradient) return skip;
+  skip_start_ = skip;
+  skip_place_ = skip.view_as(skip);
+  return skip_place_;
+}
+
+at::Tensor AtenSegment::gradient_through_skip(const Stream& input, const std::vector<at::Tensor>& roots,
+                                              const std::vector<at::Tensor>& gradients) const {
+  // Only the few operators between the sum and the skip run here; the graph stays for the whole backward.
+  const auto gradient = [](const std::vector<at::Tensor>& of, const std::vector<at::Tensor>& behind,
+                           const at::Tensor& with_respect_to) {
+    return torch::autograd::grad(of, {with_respect_to}, behind, /*retain_graph=*/true, /*create_graph=*/false,
+                                 /*allow_unused=*/true)
+        .at(0);
+  };
+  const at::Tensor at_skip = gradient(roots, gradients, skip_place_);
+  if (!at_skip.defined() || skip_start_.is_same(input.x)) return at_skip;
+  return gradient({skip_start_}, {at_skip}, input.x);  // HybridNorm: the skip is a norm's output
 }
 
 }  // namespace gradflow

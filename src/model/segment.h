@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "model/batch.h"
 #include "model/tensor.h"
@@ -14,6 +15,22 @@ struct Stream {
   at::Tensor second;
 };
 
+/// What is shown of the insides of a sub-layer only to who asks: it costs time, and only the reference backend has it.
+struct Taps {
+  bool branch_ends = false;    ///< what enters F and what leaves it
+  bool attention = false;      ///< queries and keys
+  bool activation = false;     ///< what the activation inside the branch puts out
+  bool skip_gradient = false;  ///< the part of the gradient that passes through the skip
+
+  Taps& operator|=(const Taps& other) {
+    branch_ends |= other.branch_ends;
+    attention |= other.attention;
+    activation |= other.activation;
+    skip_gradient |= other.skip_gradient;
+    return *this;
+  }
+};
+
 /// How one micro-batch is run.
 struct Pass {
   const Batch* batch = nullptr;
@@ -23,6 +40,7 @@ struct Pass {
   bool keep = true;               ///< a backward will follow
   bool recompute = false;         ///< the stack keeps only the inputs of blocks and runs them again in backward
   bool update_statistics = true;  ///< BatchNorm's running statistics; never twice for one micro-batch
+  Taps taps;                      ///< what the watchers ask for; the stack fills it in
 };
 
 /// What a sub-layer holds between its two ends, shown to a watcher after its forward. Undefined: it has no such thing.
@@ -31,6 +49,11 @@ struct Inside {
   at::Tensor skip;        ///< the skip term of the sum (α·x, z, …)
   at::Tensor branch;      ///< the term that the branch adds to the skip (f, a·f, λ⊙f, f/√2, t⊙f, …)
   at::Tensor logits;      ///< head only
+
+  // Where the pass asks for them (Taps).
+  at::Tensor branch_input, branch_output;  ///< of F, without the norms before and behind it, its factors and dropout
+  at::Tensor query, key;                   ///< [B, heads, T, d_h], as the scores are made of them
+  at::Tensor activation;                   ///< between the two weight layers of the branch; with one, before it
 };
 
 /// A piece of a stack between two places where we look: embedding, one sub-layer, final norm, head with the loss.
@@ -42,6 +65,12 @@ class Segment {
   /// dL/d(output) in, dL/d(input) out, for the last forward that was told to keep; adds parameter gradients into the
   /// store.
   virtual Stream backward(const Stream& output_gradient) = 0;
+  /// The part of the latest backward's dL/d(input) that passed through the skip alone, where that pass asked for it and
+  /// there is a skip; else undefined.
+  virtual at::Tensor skip_gradient() { return {}; }
+  /// The forward as a part of the caller's own graph (grad mode as it stands, nothing kept): for passes that
+  /// differentiate through several segments, or twice. Throws std::logic_error where a backend has no such graph.
+  virtual Stream forward_in_graph(const Stream& input, const Pass& pass);
 };
 
 /// The reference backend: `compute` is written with LibTorch operators, and autograd runs over this one segment, from a
@@ -50,13 +79,25 @@ class AtenSegment : public Segment {
  public:
   Stream forward(const Stream& input, const Pass& pass, Inside* inside) final;
   Stream backward(const Stream& output_gradient) final;
+  at::Tensor skip_gradient() final { return skip_gradient_; }
+  Stream forward_in_graph(const Stream& input, const Pass& pass) final;
 
  protected:
   virtual Stream compute(const Stream& input, const Pass& pass, Inside* inside) = 0;
 
+  /// Where the pass asks for the skip's gradient, `compute` puts the skip through here: it gets a place of its own in
+  /// the graph. To be called after the branch was computed, so that backward adds up in the same order either way.
+  at::Tensor noted_skip(const at::Tensor& skip, const Pass& pass);
+  /// There was no skip after all.
+  void forget_skip() { skip_start_ = skip_place_ = at::Tensor(); }
+
  private:
+  at::Tensor gradient_through_skip(const Stream& input, const std::vector<at::Tensor>& roots,
+                                   const std::vector<at::Tensor>& gradients) const;
+
   Stream input_;   // leaves
   Stream output_;  // with graph
+  at::Tensor skip_start_, skip_place_, skip_gradient_;
 };
 
 }  // namespace gradflow

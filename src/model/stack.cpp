@@ -17,6 +17,12 @@ std::vector<std::unique_ptr<Segment>> make_segments(const Config& config, const 
   return {};
 }
 
+Taps taps_of(Watchers watchers) {
+  Taps taps;
+  for (const Watcher* watcher : watchers) taps |= watcher->taps();
+  return taps;
+}
+
 }  // namespace
 
 Stack::Stack(const Config& config, at::Device device)
@@ -28,6 +34,7 @@ Stack::Stack(const Config& config, at::Device device)
 at::Tensor Stack::forward(const Pass& pass, Watchers watchers) {
   const bool recompute = pass.keep && pass.recompute;
   Pass first_pass = pass;
+  first_pass.taps = taps_of(watchers);
   if (recompute) {
     first_pass.keep = false;
     layer_inputs_.resize(segments_.size());
@@ -59,16 +66,26 @@ at::Tensor Stack::kept(at::Tensor& pool, std::int64_t layer, const at::Tensor& x
 
 void Stack::backward(const Pass& pass, double factor, Watchers watchers) {
   Stream gradient{at::full_like(loss_, factor), {}};
+  Pass again = pass;
+  again.taps = taps_of(watchers);
   std::size_t kept_from = pass.recompute ? segments_.size() : 0;  // segments from here on hold what backward needs
   for (std::size_t s = segments_.size(); s-- > 0;) {
     if (s < kept_from) {
       kept_from = s;
       while (!layout_.starts_layer(kept_from)) --kept_from;
-      run_again(kept_from, s, pass);
+      run_again(kept_from, s, again);
     }
     for (Watcher* watcher : watchers) watcher->gradient_arrived(s, gradient);
     gradient = segments_[s]->backward(gradient);
+    if (!again.taps.skip_gradient) continue;
+    if (const at::Tensor through_skip = segments_[s]->skip_gradient(); through_skip.defined())
+      for (Watcher* watcher : watchers) watcher->skip_gradient_found(s, through_skip);
   }
+}
+
+Stream Stack::forward_in_graph(std::size_t first, std::size_t last, Stream stream, const Pass& pass) {
+  for (std::size_t s = first; s < last; ++s) stream = segments_[s]->forward_in_graph(stream, pass);
+  return stream;
 }
 
 void Stack::run_again(std::size_t first, std::size_t last, const Pass& pass) {

@@ -21,6 +21,14 @@ class Watcher {
                             const Batch& batch) = 0;
   /// Before the backward of segment `segment`: the gradient of the loss with respect to its output.
   virtual void gradient_arrived(std::size_t segment, const Stream& gradient) = 0;
+  /// What it wants to see inside of segments, beyond what is always shown.
+  virtual Taps taps() const { return {}; }
+  /// After the backward of segment `segment`, where `taps()` asks for it and the segment has a skip: dL/d(input)
+  /// through the skip alone.
+  virtual void skip_gradient_found(std::size_t segment, const at::Tensor& gradient) {
+    (void)segment;
+    (void)gradient;
+  }
 };
 
 using Watchers = std::span<Watcher* const>;
@@ -39,6 +47,9 @@ class Stack {
   at::Tensor forward(const Pass& pass, Watchers watchers = {});
   /// Adds factor·dL/dθ of the last forward into the store's gradients.
   void backward(const Pass& pass, double factor, Watchers watchers = {});
+  /// Segments first … last − 1 as a part of the caller's own graph. Throws std::logic_error with another backend than
+  /// aten.
+  Stream forward_in_graph(std::size_t first, std::size_t last, Stream stream, const Pass& pass);
 
  private:
   /// A copy of what enters layer `layer` (from 1), kept in the pool until backward.

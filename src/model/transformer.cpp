@@ -82,7 +82,7 @@ class SubLayer : public AtenSegment {
 
  protected:
   /// F: [B, T, d] → [B, T, d].
-  virtual at::Tensor transform(const at::Tensor& z, const Pass& pass) = 0;
+  virtual at::Tensor transform(const at::Tensor& z, const Pass& pass, Inside* inside) = 0;
 
   Stream compute(const Stream& input, const Pass& pass, Inside* inside) final {
     const at::Tensor& x = input.x;
@@ -90,11 +90,13 @@ class SubLayer : public AtenSegment {
     const at::Tensor kept = plan_.skip_is_normed ? z : x;
     if (plan_.input_scale == InputScale::inverse_sqrt_layer) z = z / std::sqrt(static_cast<double>(block_));
 
-    at::Tensor f = dropout_(norm_branch_(transform(z, pass), pass), pass);
+    const at::Tensor transformed = transform(z, pass, inside);
+    at::Tensor f = dropout_(norm_branch_(transformed, pass), pass);
     const double factor = branch_factor(model_) * branch_warmup_factor(model_, pass.step, block_);
     if (factor != 1) f = f * factor;
 
-    ResidualForm::Sum sum = residual_(scaled_skip(kept), f);
+    ResidualForm::Sum sum = residual_(scaled_skip(noted_skip(kept, pass)), f);
+    if (!sum.skip.defined()) forget_skip();
     if (plan_.adds_block_input) sum.y = sum.y + input.second;
     if (inside != nullptr) {
       if (norm_out_)
@@ -103,6 +105,7 @@ class SubLayer : public AtenSegment {
         inside->norm_input = x;
       inside->skip = sum.skip;
       if (sum.skip.defined() || model_.residual == Residual::gate_literal) inside->branch = sum.branch;
+      if (pass.taps.branch_ends) inside->branch_input = z, inside->branch_output = transformed;
     }
     Stream output{norm_out_(sum.y, pass), {}};
     if (keeps_block_input_) output.second = x;
@@ -161,7 +164,7 @@ class Attention final : public SubLayer {
   }
 
  protected:
-  at::Tensor transform(const at::Tensor& z, const Pass& pass) override {
+  at::Tensor transform(const at::Tensor& z, const Pass& pass, Inside* inside) override {
     const std::int64_t batch = z.size(0), tokens = z.size(1), width = z.size(2), heads = model().heads;
     const auto per_head = [&](const at::Tensor& projected) {
       return projected.view({batch, tokens, heads, width / heads}).transpose(1, 2);
@@ -169,6 +172,7 @@ class Attention final : public SubLayer {
     const at::Tensor q = q_norm_(per_head(q_(z)), pass);
     const at::Tensor k = k_norm_(per_head(k_(z)), pass);
     const at::Tensor v = v_norm_(per_head(v_(z)), pass);
+    if (inside != nullptr && pass.taps.attention) inside->query = q, inside->key = k;
     at::Tensor y = attend(q, k, v, model().causal, pass.batch->real);
     if (head_scale_.defined()) y = y * head_scale_.to(y.scalar_type()).view({1, heads, 1, 1});
     y = y.transpose(1, 2).reshape({batch, tokens, width});
@@ -189,8 +193,10 @@ class FeedForward final : public SubLayer {
         out_(store, prefix + ".out") {}
 
  protected:
-  at::Tensor transform(const at::Tensor& z, const Pass& pass) override {
-    return out_(inner_norm()(activate(in_(z), model().activation), pass));
+  at::Tensor transform(const at::Tensor& z, const Pass& pass, Inside* inside) override {
+    const at::Tensor activated = activate(in_(z), model().activation);
+    if (inside != nullptr && pass.taps.activation) inside->activation = activated;
+    return out_(inner_norm()(activated, pass));
   }
 
  private:

@@ -1,6 +1,7 @@
 #include "train/layer_rows.h"
 
 #include <cmath>
+#include <utility>
 
 namespace gradflow {
 namespace {
@@ -21,7 +22,8 @@ ParameterNumbers numbers(double gradient_squares, double weight_squares, const d
 
 }  // namespace
 
-std::vector<LayerRow> layer_rows(Stack& stack, const StepResult& result, const std::vector<StreamStatistics>& stream) {
+std::vector<LayerRow> layer_rows(Stack& stack, const StepResult& result, const std::vector<StreamStatistics>& stream,
+                                 const std::vector<Details>& details) {
   const ParameterStore& store = stack.store();
   const std::vector<double> gradient = per_segment(store, result.gradients.squares);
   const std::vector<double> weight = per_segment(store, result.weight_squares);
@@ -43,9 +45,23 @@ std::vector<LayerRow> layer_rows(Stack& stack, const StepResult& result, const s
       row.parameters = numbers(gradient[s], weight[s], before.empty() ? nullptr : &before[s],
                                update.empty() ? nullptr : &update[s], nonfinite[s]);
     if (!stream.empty()) row.stream = stream[s];
+    if (!details.empty()) row.details = details[s];
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+std::optional<double> measured_value(const LayerRow& row, std::string_view column) {
+  const StreamStatistics& stream = row.stream;
+  const std::pair<std::string_view, std::optional<double>> columns[] = {
+      {"norm_input_rms", stream.norm_input_rms},     {"stream_mean", stream.stream_mean},
+      {"stream_variance", stream.stream_variance},   {"stream_rms", stream.stream_rms},
+      {"stream_grad_norm", stream.stream_grad_norm}, {"branch_rms", stream.branch_rms},
+      {"branch_ratio", stream.branch_ratio}};
+  for (const auto& [name, value] : columns)
+    if (name == column) return value;
+  const std::optional<Detail> detail = choice_named<Detail>(column);
+  return detail ? row.details[static_cast<std::size_t>(*detail)] : std::nullopt;
 }
 
 std::vector<ParameterNumbers> tensor_numbers(const StepResult& result) {

@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "measure/detail_statistics.h"
 #include "measure/stream_statistics.h"
 #include "train/observer.h"
 
@@ -23,10 +25,16 @@ struct LayerRow {
   std::string sublayer;
   ParameterNumbers parameters;
   StreamStatistics stream;
+  Details details;
 };
 
-/// A row for each segment of the stack, in the order of the forward pass. `stream` may be empty: not measured.
-std::vector<LayerRow> layer_rows(Stack& stack, const StepResult& result, const std::vector<StreamStatistics>& stream);
+/// A row for each segment of the stack, in the order of the forward pass. `stream` and `details` may be empty: not
+/// measured.
+std::vector<LayerRow> layer_rows(Stack& stack, const StepResult& result, const std::vector<StreamStatistics>& stream,
+                                 const std::vector<Details>& details = {});
+
+/// The measured column of layers.csv of that name; absent for an empty cell and for names of no measured number.
+std::optional<double> measured_value(const LayerRow& row, std::string_view column);
 
 /// The numbers of each parameter tensor, in the order of the store's entries.
 std::vector<ParameterNumbers> tensor_numbers(const StepResult& result);

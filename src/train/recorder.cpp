@@ -2,25 +2,25 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "config/quantities.h"
 
 namespace gradflow {
 namespace {
 
-/// The measured columns that `record.quantities` asks for.
+/// The columns that `record.quantities` asks for and that are measured while a step passes.
 std::set<std::string_view> measured_columns(const RecordConfig& record) {
-  std::set<std::string_view> columns;
-  const auto add_set = [&](QuantitySet set) {
-    for (const Quantity& quantity : measured_quantities())
-      if (quantity.set == set) columns.insert(quantity.name);
-  };
-  for (const std::string& word : record.quantities) {
-    if (word == "standard" || word == "all") add_set(QuantitySet::standard);
-    if (word == "all") add_set(QuantitySet::all);
-    if (const Quantity* quantity = find_quantity(word)) columns.insert(quantity->name);
-  }
+  std::set<std::string_view> columns = quantities_asked_for(record.quantities);
+  std::erase_if(columns, [](std::string_view name) { return find_quantity(name)->set == QuantitySet::on_demand; });
   return columns;
+}
+
+std::set<Detail> details_among(const std::set<std::string_view>& columns) {
+  std::set<Detail> details;
+  for (const std::string_view column : columns)
+    if (const std::optional<Detail> detail = choice_named<Detail>(column)) details.insert(*detail);
+  return details;
 }
 
 std::vector<SubLayerName> names_of_rows(const Layout& layout) {
@@ -64,6 +64,8 @@ Recorder::Recorder(const Config& config, Stack& stack, at::Device device, const 
       timing_(folder + "/timing.csv", timing_columns()),
       start_(Clock::now()) {
   if (config.record.tensors) tensors_.emplace(folder + "/tensors.csv", tensors_columns());
+  if (std::set<Detail> details = details_among(columns_); !details.empty())
+    details_.emplace(config, stack.layout(), std::move(details));
 }
 
 double Recorder::seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
@@ -72,6 +74,7 @@ Watcher* Recorder::watcher_for(std::int64_t step) {
   streams_due_ = !columns_.empty() && is_due(step, config_.record.layers_every, config_.train.steps);
   if (!streams_due_) return nullptr;
   meter_.reset();
+  if (details_) details_->reset();
   return this;
 }
 
@@ -84,11 +87,18 @@ void Recorder::forward_done(std::size_t segment, const Stream& input, const Stre
                             const Batch& batch) {
   const Stopwatch stopwatch(*this);
   meter_.forward_done(segment, input, output, inside, batch);
+  if (details_) details_->forward_done(segment, input, output, inside, batch);
 }
 
 void Recorder::gradient_arrived(std::size_t segment, const Stream& gradient) {
   const Stopwatch stopwatch(*this);
   meter_.gradient_arrived(segment, gradient);
+  if (details_) details_->gradient_arrived(segment, gradient);
+}
+
+void Recorder::skip_gradient_found(std::size_t segment, const at::Tensor& gradient) {
+  const Stopwatch stopwatch(*this);
+  details_->skip_gradient_found(segment, gradient);
 }
 
 void Recorder::step_done(const StepResult& result) {
@@ -98,8 +108,9 @@ void Recorder::step_done(const StepResult& result) {
   const bool step_due = always || is_due(result.step, record.steps_every, config_.train.steps);
   {
     const Stopwatch stopwatch(*this);
-    std::vector<LayerRow> rows =
-        layer_rows(stack_, result, streams_due_ ? meter_.statistics() : std::vector<StreamStatistics>());
+    std::vector<LayerRow> rows = streams_due_ ? layer_rows(stack_, result, meter_.statistics(),
+                                                           details_ ? details_->details() : std::vector<Details>())
+                                              : layer_rows(stack_, result, {});
 
     std::vector<double> grad_norms, update_ratios;
     for (const LayerRow& row : rows) {
@@ -156,26 +167,21 @@ void Recorder::write_layers(std::int64_t step, const std::vector<LayerRow>& rows
   std::vector<Cell> cells(layers_columns().size());
   for (const LayerRow& row : rows) {
     const ParameterNumbers& p = row.parameters;
-    const StreamStatistics& s = row.stream;
-    const auto measured = [&](std::string_view column, const std::optional<double>& value) {
-      return selected(column) ? cell(value) : Cell{};
-    };
     const Cell front[] = {step,
                           row.layer,
                           row.sublayer,
                           cell(p.grad_norm),
                           cell(p.weight_norm),
                           cell(p.update_norm),
-                          cell(p.update_ratio),
-                          measured("norm_input_rms", s.norm_input_rms),
-                          measured("stream_mean", s.stream_mean),
-                          measured("stream_variance", s.stream_variance),
-                          measured("stream_rms", s.stream_rms),
-                          measured("stream_grad_norm", s.stream_grad_norm),
-                          measured("branch_rms", s.branch_rms),
-                          measured("branch_ratio", s.branch_ratio),
-                          p.nonfinite ? Cell{*p.nonfinite} : Cell{}};
+                          cell(p.update_ratio)};
     std::copy(std::begin(front), std::end(front), cells.begin());
+    for (std::size_t c = std::size(front); c < cells.size(); ++c) {
+      const std::string_view column = layers_columns()[c].name;
+      if (column == "nonfinite")
+        cells[c] = p.nonfinite ? Cell{*p.nonfinite} : Cell{};
+      else
+        cells[c] = selected(column) ? cell(measured_value(row, column)) : Cell{};
+    }
     layers_.write(cells);
   }
 }

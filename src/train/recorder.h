@@ -46,6 +46,8 @@ class Recorder final : public Observer, private Watcher {
   void forward_done(std::size_t segment, const Stream& input, const Stream& output, const Inside& inside,
                     const Batch& batch) override;
   void gradient_arrived(std::size_t segment, const Stream& gradient) override;
+  Taps taps() const override { return details_ ? details_->taps() : Taps{}; }
+  void skip_gradient_found(std::size_t segment, const at::Tensor& gradient) override;
 
   void write_step(const StepResult& result);
   void write_layers(std::int64_t step, const std::vector<LayerRow>& rows);
@@ -60,6 +62,7 @@ class Recorder final : public Observer, private Watcher {
   Stack& stack_;
   StreamMeter meter_;
   std::set<std::string_view> columns_;  // measured columns of layers.csv that are filled
+  std::optional<DetailMeter> details_;  // where columns of the set `all` are among them
   SpikeWatch watch_;
   StepSpikes spikes_;
   std::array<std::int64_t, 2> spike_rows_{};

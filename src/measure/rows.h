@@ -1,0 +1,13 @@
+#pragma once
+
+#include "model/tensor.h"
+
+namespace gradflow {
+
+/// The stream as rows (tokens, or samples where there are no tokens) by features: x [B, T, d] → [B·T, d], anything else
+/// [B, …] → [B, features].
+inline at::Tensor as_rows(const at::Tensor& x) {
+  return x.reshape({x.dim() == 3 ? x.size(0) * x.size(1) : x.size(0), -1});
+}
+
+}  // namespace gradflow
