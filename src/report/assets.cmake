@@ -1,0 +1,32 @@
+# cmake -D FOLDER=src/report -D CHARTS=.deps/youplot/vendor -D OUTPUT=... -P assets.cmake
+# Writes a C++ file with the style and script of the report's page as texts, and uPlot where CHARTS holds it, else empty
+# texts. Written only when something changed.
+function(text_of name path)
+  set(content)
+  if(EXISTS ${path})
+    file(READ ${path} content)
+  endif()
+  set(texts "${texts}extern const std::string_view ${name};\nconst std::string_view ${name} = R\"gradflow(${content})gradflow\";\n" PARENT_SCOPE)
+endfunction()
+
+set(texts)
+text_of(report_style ${FOLDER}/report.css)
+text_of(report_script ${FOLDER}/report.js)
+if(EXISTS ${CHARTS}/uplot.iife.min.js AND EXISTS ${CHARTS}/uplot.min.css)
+  text_of(chart_style ${CHARTS}/uplot.min.css)
+  text_of(chart_script ${CHARTS}/uplot.iife.min.js)
+  text_of(chart_licence ${FOLDER}/uplot_licence.txt)
+else()
+  text_of(chart_style none)
+  text_of(chart_script none)
+  text_of(chart_licence none)
+endif()
+
+set(content "#include <string_view>\n\nnamespace gradflow {\n${texts}}  // namespace gradflow\n")
+set(present)
+if(EXISTS ${OUTPUT})
+  file(READ ${OUTPUT} present)
+endif()
+if(NOT present STREQUAL content)
+  file(WRITE ${OUTPUT} "${content}")
+endif()

@@ -1,0 +1,68 @@
+#include "report/number_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace gradflow {
+
+std::string number_text(double value, int digits) {
+  if (std::isnan(value)) return "–";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  if (value == 0) return "0";
+  // The exponent after rounding: 9.9996 at four digits is 10.00.
+  const std::string scientific = fmt::format("{:.{}e}", value, digits - 1);
+  const std::size_t e = scientific.find('e');
+  const int exponent = std::stoi(scientific.substr(e + 1));
+  if (exponent >= -3 && exponent < 6) return fmt::format("{:.{}f}", value, std::max(0, digits - 1 - exponent));
+  return fmt::format("{}e{}", scientific.substr(0, e), exponent);
+}
+
+std::string number_text(const std::optional<double>& value, int digits) {
+  return value ? number_text(*value, digits) : "–";
+}
+
+std::string signed_text(double value, int digits) {
+  if (!std::isfinite(value)) return number_text(value, digits);
+  return (value < 0 ? "−" : "+") + number_text(std::abs(value), digits);
+}
+
+std::optional<double> half_width(const std::vector<double>& values) {
+  if (values.size() < 3) return std::nullopt;
+  const std::optional<MeanInterval> interval = student_interval(values);
+  return interval ? std::optional((interval->high - interval->low) / 2) : std::nullopt;
+}
+
+MeanText mean_text(const std::vector<double>& values, int digits) {
+  const std::optional<double> half = half_width(values);
+  return {number_text(mean(values), digits), half ? number_text(*half, 2) : ""};
+}
+
+std::optional<double> geometric_mean(const std::vector<double>& values) {
+  std::vector<double> logarithms;
+  for (const double value : values) {
+    if (!(value > 0) || std::isinf(value)) return std::nullopt;
+    logarithms.push_back(std::log(value));
+  }
+  const std::optional<double> average = mean(logarithms);
+  return average ? std::optional(std::exp(*average)) : std::nullopt;
+}
+
+std::string range_text(double low, double high, int digits) {
+  const std::string from = number_text(low, digits), to = number_text(high, digits);
+  return from == to ? from : from + " to " + to;
+}
+
+std::string listed(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == words.size() ? " and " : ", ") + words[i];
+  return text;
+}
+
+std::string counted(std::size_t count, const std::string& word) {
+  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
+}
+
+}  // namespace gradflow
