@@ -11,6 +11,7 @@
 #include "command/environment.h"
 #include "core/build_info.h"
 #include "core/error.h"
+#include "core/interrupt.h"
 
 namespace {
 
@@ -46,6 +47,9 @@ int run(const Action& action) {
   } catch (const Error& error) {
     for (const std::string& line : error.lines()) print_error(line);
     return code(error.exit());
+  } catch (const Interrupted&) {
+    fmt::print(stderr, "gradflow: interrupted by {} before anything was written\n", signal_name(interrupted()));
+    return code(Exit::interrupted);
   } catch (const std::bad_alloc&) {
     print_error("not enough memory; lower model.depth, model.width or train.batch, or set compute.recompute to true");
   } catch (const std::exception& error) {
@@ -71,7 +75,7 @@ int main(int argc, char** argv) {
   program.set_help_flag("-h,--help", "prints this help; every command has its own");
   program.footer(
       "Exit codes: 0 done, 1 configuration, file or environment, 2 command line, 3 the run stopped at a value that\n"
-      "is not finite.");
+      "is not finite, 75 interrupted by SIGINT, SIGTERM or SIGUSR1: --resume goes on.");
   program.require_subcommand(0, 1);
   program.get_formatter()->column_width(24);
 

@@ -81,8 +81,8 @@ TEST_F(CommandLine, HelpOfEveryCommandGoesToStandardOutput) {
     EXPECT_THAT(help.err, IsEmpty()) << command;
   }
   const std::string run = run_gradflow({"run", "--help"}).out;
-  for (const char* option :
-       {"CONFIG", "--set KEY=VALUE", "--out DIR", "--overwrite", "--quiet", "--threads N", "--device D"})
+  for (const char* option : {"CONFIG", "--set KEY=VALUE", "--out DIR", "--overwrite", "--resume", "--force", "--quiet",
+                             "--threads N", "--device D"})
     EXPECT_THAT(run, HasSubstr(option));
 }
 
@@ -386,13 +386,17 @@ TEST_F(BadInput, OutputThatCannotBeWrittenIsRefusedBeforeTraining) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_ / "full"), {}), 1);
 }
 
-TEST_F(BadInput, MoreMemoryThanThereIsIsSaidBeforeAndAfter) {
+TEST_F(BadInput, MoreMemoryThanThereIsIsRefusedUnlessForced) {
   const Words overrides = {"depth=100", "width=16384", "steps=1"};  // 1.3 TB of weights
-  const Outcome outcome = run_gradflow(command(tiny(), overrides), {.shell = "ulimit -v 30000000"});
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.error_lines(),
-              ElementsAre(AllOf(StartsWith("gradflow: warning: the run needs about "), HasSubstr("lower model.depth")),
-                          StartsWith("gradflow: error: not enough memory; lower model.depth")));
+  const Outcome refused = run_gradflow(command(tiny(), overrides));
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.error_lines(), ElementsAre(AllOf(StartsWith("gradflow: error: the run needs about "),
+                                                       HasSubstr("lower model.depth"), HasSubstr("--force"))));
+  EXPECT_FALSE(exists("run"));
+
+  const Outcome forced = run_gradflow(command(tiny(), overrides) + Words{"--force"}, {.shell = "ulimit -v 30000000"});
+  EXPECT_EQ(forced.code, 1);
+  EXPECT_THAT(forced.error_lines(), ElementsAre(StartsWith("gradflow: error: not enough memory; lower model.depth")));
   const auto manifest = RunFiles{folder_ / "run"}.json("manifest.json");
   EXPECT_EQ(manifest["status"], "failed");
   EXPECT_THAT(manifest["reason"].get<std::string>(), HasSubstr("memory"));
@@ -453,7 +457,7 @@ TEST_F(RunFolders, AreNotGivenToAnotherConfiguration) {
   EXPECT_EQ(other.code, 1);
   EXPECT_THAT(other.error_lines(),
               ElementsAre(AllOf(StartsWith("gradflow: error: " + run.path + ": holds a run of another configuration"),
-                                HasSubstr("model.depth is 2 there and 3 here"), HasSubstr("--overwrite"))));
+                                HasSubstr("model.depth 2 → 3"), HasSubstr("--overwrite"))));
   EXPECT_EQ(run.json("config.json")["model"]["depth"], 2);
 
   EXPECT_EQ(run_gradflow(command(tiny(), {"depth=3"}) + Words{"--overwrite"}).code, 0);

@@ -6,6 +6,9 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <stdexcept>
+
+#include "analysis/spike_state.h"
 
 namespace gradflow {
 namespace {
@@ -259,12 +262,40 @@ TEST(SpikeWatch, RestoredGoesOnAsIfNothingHadHappened) {
     WatchedRun before(3);
     before.run(1, cut, change);
     WatchedRun after(3);
-    after.watch.restore(before.watch.state());
+    after.watch.restore(unpacked_spikes(packed(before.watch.state()), before.rows.size()));
     after.ended = before.ended;
     after.run(cut + 1, 130, change);
     ASSERT_EQ(after.ended.size(), 2u) << cut;
     for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(cells(after.ended[i]), cells(whole.ended[i])) << cut;
     EXPECT_EQ(after.watch.episodes(), 2);
+  }
+}
+
+TEST(SpikeWatch, AStateThatDoesNotFitIsRefused) {
+  WatchedRun run(2);
+  run.run(1, 30, [](std::int64_t step, WatchedRun::Step& numbers) {
+    if (step == 29) numbers.loss = not_a_number;
+  });
+  const std::vector<double> good = packed(run.watch.state());
+  const auto refused = [&](const std::vector<double>& numbers, std::size_t rows) {
+    try {
+      unpacked_spikes(numbers, rows);
+    } catch (const std::range_error&) {
+      return true;
+    }
+    return false;
+  };
+  EXPECT_FALSE(refused(good, run.rows.size()));
+  EXPECT_TRUE(refused(good, run.rows.size() + 1));
+  EXPECT_TRUE(refused({good.begin(), good.end() - 1}, run.rows.size()));
+  EXPECT_TRUE(refused({}, run.rows.size()));
+  std::vector<double> longer = good;
+  longer.push_back(0);
+  EXPECT_TRUE(refused(longer, run.rows.size()));
+  for (const double wrong : {-1.0, 0.5, 1e300, infinity, not_a_number}) {
+    std::vector<double> changed = good;
+    changed[0] = wrong;  // the length of a list
+    EXPECT_TRUE(refused(changed, run.rows.size())) << wrong;
   }
 }
 

@@ -25,8 +25,7 @@ std::optional<Verdict> verdict_named(std::string_view word) {
 }
 
 std::optional<double> final_loss(std::span<const double> losses) {
-  constexpr std::size_t steps = 20;
-  return mean(losses.last(std::min(steps, losses.size())));
+  return mean(losses.last(std::min(final_losses, losses.size())));
 }
 
 std::optional<Verdict> verdict_of(std::span<const double> losses, std::optional<double> unigram_entropy,

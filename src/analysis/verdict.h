@@ -22,11 +22,15 @@ std::string_view name_of(Verdict verdict);
 /// Absent for any other word.
 std::optional<Verdict> verdict_named(std::string_view word);
 
-/// The mean of the last min(20, steps) losses; absent when there is none.
+/// How many losses at the end count for how a run ended.
+inline constexpr std::size_t final_losses = 20;
+
+/// The mean of the last `final_losses` losses, or of all if there are fewer; absent when there is none.
 std::optional<double> final_loss(std::span<const double> losses);
 
-/// The verdict of the losses of all steps, in order, against `unigram_entropy` (H₁ in nats; for tasks without it the
-/// loss of the best constant answer). Absent when H₁ is unknown or no step was made, unless the run diverged.
+/// The verdict of the losses of the steps, in order (at least the last `final_losses`), against `unigram_entropy` (H₁
+/// in nats; for tasks without it the loss of the best constant answer). Absent when H₁ is unknown or no step was made,
+/// unless the run diverged.
 std::optional<Verdict> verdict_of(std::span<const double> losses, std::optional<double> unigram_entropy,
                                   bool stopped_at_nonfinite);
 

@@ -148,7 +148,7 @@ std::string memory_text(const Subject& subject) {
   std::string out = heading("Memory at the peak of a run on the CPU (estimated)") + table.text(2);
   if (const auto available = available_memory()) {
     out += fmt::format("  available now: {}\n", bytes_in_words(static_cast<double>(*available)));
-    if (const auto warning = memory_warning(subject.config, estimate, *available))
+    if (const auto warning = memory_fault(subject.config, estimate, *available))
       out += paragraph("  warning: ", *warning);
   }
   return out;

@@ -13,6 +13,7 @@
 #include "config/resolved.h"
 #include "core/build_info.h"
 #include "core/files.h"
+#include "core/interrupt.h"
 #include "core/machine.h"
 #include "core/memory.h"
 #include "model/description.h"
@@ -21,6 +22,7 @@
 #include "output/manifest.h"
 #include "output/progress.h"
 #include "output/run_folder.h"
+#include "train/checkpoint.h"
 #include "train/recorder.h"
 #include "train/summary.h"
 #include "train/trainer.h"
@@ -72,7 +74,7 @@ Manifest manifest_of(const Prepared& prepared) {
           .threads = prepared.config.compute.threads,
           .flush_denormals = prepared.config.compute.flush_denormals,
           .command_line = command_line(),
-          .started = std::chrono::system_clock::now()};
+          .started = utc_text(std::chrono::system_clock::now())};
 }
 
 /// Writes the manifest anew with how the run stands now.
@@ -101,6 +103,30 @@ bool is_out_of_memory(const std::exception& error) {
          std::string_view(error.what()).find("can't allocate memory") != std::string_view::npos;
 }
 
+/// Refuses a run that would be killed for its memory in the middle of its work.
+void require_memory(const Prepared& prepared) {
+  const auto available = available_memory();
+  if (!available || !prepared.device.is_cpu()) return;
+  const auto fault =
+      memory_fault(prepared.config, memory_estimate(prepared.config, make_layout(prepared.config)), *available);
+  if (fault) throw Error(*fault + "; --force runs it all the same");
+}
+
+/// What a person should know who goes on with a run in other surroundings.
+void warn_of_changes(const RunFolder& folder, Log& log) {
+  for (const ConfigChange& change : folder.changes())
+    if (change.key == "compute.threads")
+      log.warning("compute.threads " + change.there + " → " + change.here +
+                  ": from here on the last digits may differ from those of a run that was never interrupted");
+}
+
+ExperimentResult interrupted_run(const RunFolder& folder, Log& log, Manifest& manifest, std::int64_t step) {
+  const std::string reason = fmt::format("{} after step {}", signal_name(interrupted()), step);
+  set_status(manifest, folder, RunStatus::interrupted, reason);
+  log.warning("interrupted by " + reason + "; --resume goes on");
+  return {.exit = Exit::interrupted, .folder = folder.path()};
+}
+
 ExperimentResult train(const Prepared& prepared, const ExperimentOptions& options, const RunFolder& folder, Log& log,
                        Manifest& manifest) {
   const Config& config = prepared.config;
@@ -111,24 +137,35 @@ ExperimentResult train(const Prepared& prepared, const ExperimentOptions& option
   ProgressObserver shown(progress, recorder, config.train.steps);
   std::vector<Observer*> observers = {&recorder, &account, &shown};
   if (options.observer != nullptr) observers.push_back(options.observer);
-  Trainer trainer(config, stack, *prepared.source, prepared.device, observers);
+  Checkpoints checkpoints(folder.path(), config, stack.store(), observers,
+                          [&](std::string_view text) { log.warning(text); });
+  Trainer trainer(config, stack, *prepared.source, prepared.device, observers, &checkpoints);
+  if (folder.unfinished()) {
+    trainer.resume();
+    const std::int64_t step = trainer.position().step;
+    manifest.resumed.push_back({step, utc_text(std::chrono::system_clock::now())});
+    set_status(manifest, folder, RunStatus::running);
+    folder.update_config();
+    log.note(step == 0 ? "no checkpoint: from step 1" : fmt::format("going on after step {}", step));
+  }
 
-  std::optional<NonfiniteFinding> stopped_at;
+  Ending ending;
   try {
-    stopped_at = trainer.run();
-    recorder.finish();
+    ending = trainer.run();
+    if (!ending.interrupted) recorder.finish();
   } catch (...) {
     progress.finish();
     throw;
   }
   progress.finish();
+  if (ending.interrupted) return interrupted_run(folder, log, manifest, trainer.position().step);
 
-  const RunSummary summary{config, stack, prepared.source->facts(), account, recorder, stopped_at};
+  const RunSummary summary{config, stack, prepared.source->facts(), account, recorder, ending.stopped_at};
   write_file_atomically(folder.file("summary.json"), summary.json().dump(2) + "\n");
-  set_status(manifest, folder, stopped_at ? RunStatus::diverged : RunStatus::finished, summary.stop_reason());
+  set_status(manifest, folder, ending.stopped_at ? RunStatus::diverged : RunStatus::finished, summary.stop_reason());
   ExperimentResult result{.folder = folder.path(), .table = summary.text() + "\nfiles in " + folder.path() + "\n"};
   log.record(result.table);
-  if (stopped_at) {
+  if (ending.stopped_at) {
     result.exit = Exit::diverged;
     log.warning(summary.stop_reason() + "; set train.on_nonfinite to continue or skip to go on");
   }
@@ -144,6 +181,9 @@ ExperimentResult run_experiment(const Prepared& prepared, const ExperimentOption
 
   const std::string path =
       options.out.empty() ? default_run_folder(prepared.config.name, run_id(prepared.config, hash)) : options.out;
+  if (const auto status = status_in_manifest(path + "/manifest.json");
+      !options.force && (options.overwrite || (status != RunStatus::finished && status != RunStatus::diverged)))
+    require_memory(prepared);
   const RunFolder folder = RunFolder::open({path, options.overwrite, options.resume}, resolved);
   Log log(terminal, options.quiet);
   if (folder.finished()) {
@@ -154,14 +194,14 @@ ExperimentResult run_experiment(const Prepared& prepared, const ExperimentOption
   }
   log.open_file(folder.file("run.log"));
   Manifest manifest = manifest_of(prepared);
+  if (folder.unfinished()) continue_history(folder.file("manifest.json"), manifest);
   set_status(manifest, folder, RunStatus::running);
   try {
-    if (const auto available = available_memory(); available && prepared.device.is_cpu())
-      if (const auto warning = memory_warning(
-              prepared.config, memory_estimate(prepared.config, make_layout(prepared.config)), *available))
-        log.warning(*warning);
+    warn_of_changes(folder, log);
     set_up_libtorch(prepared.config.compute);
     return train(prepared, options, folder, log, manifest);
+  } catch (const Interrupted&) {  // before there was anything to keep
+    return interrupted_run(folder, log, manifest, 0);
   } catch (const std::exception& error) {
     const bool no_memory = is_out_of_memory(error);
     // The folder says what happened even if nobody kept the terminal; an error while saying so must not hide the first.

@@ -4,6 +4,7 @@
 #include "command/command.h"
 #include "command/experiment.h"
 #include "command/prepare.h"
+#include "core/interrupt.h"
 
 namespace gradflow {
 namespace {
@@ -14,16 +15,22 @@ struct Options {
   std::string out;
   bool overwrite = false;
   bool resume = false;
+  bool force = false;
   bool quiet = false;
   std::optional<std::int64_t> threads;
   std::string device;
 };
 
 Exit run(const Options& options) {
+  catch_interrupts();
   Prepared prepared = prepare(options.config, options.overrides);
-  const ExperimentResult result = run_experiment(
-      prepared, {.out = options.out, .overwrite = options.overwrite, .resume = options.resume, .quiet = options.quiet},
-      std::cerr);
+  const ExperimentResult result = run_experiment(prepared,
+                                                 {.out = options.out,
+                                                  .overwrite = options.overwrite,
+                                                  .resume = options.resume,
+                                                  .force = options.force,
+                                                  .quiet = options.quiet},
+                                                 std::cerr);
   if (!options.quiet) std::cout << result.table << std::flush;
   return result.exit;
 }
@@ -42,8 +49,10 @@ void add_run(CLI::App& program, Action& action) {
       command->add_flag("--overwrite", options->overwrite, "replaces a run that stands in the folder");
   command
       ->add_flag("--resume", options->resume,
-                 "takes up an unfinished run; from step 1, since this version keeps no checkpoints")
+                 "goes on from the newest checkpoint of an unfinished run; with a larger train.steps also of a "
+                 "finished one")
       ->excludes(overwrite);
+  command->add_flag("--force", options->force, "runs although the estimated memory exceeds what is free");
   command->add_flag("--quiet", options->quiet, "no progress, no table; errors and warnings only");
   command->add_option("--threads", options->threads, "threads, short for --set compute.threads=N")->type_name("N");
   command->add_option("--device", options->device, "cpu, cuda, cuda:N or auto, short for --set compute.device=D")

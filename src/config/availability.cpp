@@ -27,7 +27,6 @@ bool asks_for_quantities(const Config& config) {
 constexpr NotYet not_yet[] = {
     {"compute.backend", [](const Config& c) { return c.compute.backend == Backend::fused; }, "write auto or aten"},
     {"record.quantities", asks_for_quantities, "write none, standard, all or names of columns of layers.csv"},
-    {"checkpoint.every", [](const Config& c) { return c.checkpoint.every > 0; }, "write 0"},
 };
 
 }  // namespace

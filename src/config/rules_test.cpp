@@ -153,7 +153,6 @@ TEST(Availability, WhatIsNotThereYetIsRefusedByName) {
             Lines{"\"snr\" is not available yet; write none, standard, all or names of columns of layers.csv"});
   EXPECT_EQ(faults({"record.quantities=all"}), Lines{});
   EXPECT_EQ(faults({"record.quantities=stream_rms"}), Lines{});
-  EXPECT_EQ(faults({"checkpoint.every=10"}), Lines{"10 is not available yet; write 0"});
 }
 
 }  // namespace

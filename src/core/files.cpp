@@ -14,7 +14,7 @@
 namespace gradflow {
 namespace {
 
-constexpr std::size_t flush_beyond = std::size_t{1} << 20;
+constexpr std::size_t flush_beyond = std::size_t{1} << 20;  // also the size from which a piece is not copied
 
 std::string_view remedy(int error_number) {
   switch (error_number) {
@@ -64,6 +64,22 @@ int sync_retrying(int descriptor) {
   return result == 0 || errno == EINVAL || errno == ENOTSUP ? 0 : errno;
 }
 
+/// Writes all pieces, small ones together; the errno value of the failure, or 0.
+int write_all(int descriptor, std::span<const std::string_view> pieces) {
+  std::string together;
+  for (const std::string_view piece : pieces) {
+    if (together.size() + piece.size() > flush_beyond) {
+      if (const int failure = write_all(descriptor, together)) return failure;
+      together.clear();
+    }
+    if (piece.size() <= flush_beyond)
+      together += piece;
+    else if (const int failure = write_all(descriptor, piece))
+      return failure;
+  }
+  return write_all(descriptor, together);
+}
+
 std::string folder_of(const std::string& path) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   return folder.empty() ? "." : folder.string();
@@ -79,7 +95,7 @@ int sync_folder(const std::string& folder) {
 }
 
 /// The errno value of the failure, or 0.
-int write_and_rename(const std::string& temporary, const std::string& path, std::string_view content) {
+int write_and_rename(const std::string& temporary, const std::string& path, std::span<const std::string_view> content) {
   const int descriptor = open_retrying(temporary, O_WRONLY | O_CREAT | O_TRUNC);
   if (descriptor < 0) return errno;
   int failure = write_all(descriptor, content);
@@ -128,9 +144,29 @@ std::string read_beginning(const std::string& path, std::size_t size) { return r
 std::string read_ending(const std::string& path, std::size_t size) { return read_bytes(path, size, true); }
 
 void write_file_atomically(const std::string& path, std::string_view content) {
-  int failure = write_and_rename(path + ".tmp", path, content);
+  write_file_atomically(path, std::span(&content, 1));
+}
+
+void write_file_atomically(const std::string& path, std::span<const std::string_view> pieces) {
+  int failure = write_and_rename(path + ".tmp", path, pieces);
   if (failure == 0) failure = sync_folder(folder_of(path));
   if (failure != 0) throw file_error(path, "cannot be written", failure);
+}
+
+void write_file_in_place(const std::string& path, std::string_view content) {
+  const int descriptor = open_retrying(path, O_WRONLY);
+  if (descriptor < 0) throw file_error(path, "cannot be written", errno);
+  int failure = write_all(descriptor, content);
+  if (failure == 0 && ::ftruncate(descriptor, static_cast<off_t>(content.size())) != 0) failure = errno;
+  if (failure == 0) failure = sync_retrying(descriptor);
+  ::close(descriptor);
+  if (failure != 0) throw file_error(path, "cannot be written", failure);
+}
+
+std::optional<std::uint64_t> file_size(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  return static_cast<std::uint64_t>(status.st_size);
 }
 
 void create_folders(const std::string& path) {
@@ -147,6 +183,20 @@ void remove_file(const std::string& path) {
 AppendFile::AppendFile(std::string path) : path_(std::move(path)) {
   descriptor_ = open_retrying(path_, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
   if (descriptor_ < 0) throw file_error(path_, "cannot be written", errno);
+}
+
+AppendFile::AppendFile(std::string path, std::uint64_t length) : path_(std::move(path)), written_(length) {
+  const std::uint64_t size = file_size(path_).value_or(0);
+  if (size < length)
+    throw Error(path_ + ": has " + std::to_string(size) + " bytes where the checkpoint counts on " +
+                std::to_string(length) + "; the file was changed by something else: start again with --overwrite");
+  descriptor_ = open_retrying(path_, O_WRONLY | O_APPEND);
+  if (descriptor_ < 0) throw file_error(path_, "cannot be written", errno);
+  if (::ftruncate(descriptor_, static_cast<off_t>(length)) != 0) {
+    const int failure = errno;
+    ::close(descriptor_);
+    throw file_error(path_, "cannot be written", failure);
+  }
 }
 
 AppendFile::AppendFile(AppendFile&& other) noexcept

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -23,6 +25,15 @@ std::string read_ending(const std::string& path, std::size_t size);
 /// synced. Readers see the old content or the new one, never a part. Throws Error naming the file and the reason; then
 /// the old content stands and no temporary file is left.
 void write_file_atomically(const std::string& path, std::string_view content);
+/// The same from pieces that stand one behind the other in the file, so that nobody has to join them.
+void write_file_atomically(const std::string& path, std::span<const std::string_view> pieces);
+
+/// Writes over the content of a file that exists, for a disk that has no room for a second copy. Whoever reads it
+/// meanwhile may see a part. Throws Error naming the file and the reason.
+void write_file_in_place(const std::string& path, std::string_view content);
+
+/// Bytes in the file; absent where there is no regular file that can be looked at.
+std::optional<std::uint64_t> file_size(const std::string& path);
 
 /// Creates the folder and those above it. Throws Error naming the folder and the reason.
 void create_folders(const std::string& path);
@@ -37,6 +48,9 @@ class AppendFile {
  public:
   /// Creates the file (truncating one that exists).
   explicit AppendFile(std::string path);
+  /// Goes on behind the first `length` bytes of a file that exists, and cuts off what stands behind them. Throws Error
+  /// when it has fewer.
+  AppendFile(std::string path, std::uint64_t length);
   /// Flushes; a failure is no longer reported. Call `flush` before.
   ~AppendFile();
   AppendFile(AppendFile&& other) noexcept;
@@ -51,6 +65,8 @@ class AppendFile {
   void flush();
   /// Flushes, and waits until the disk holds it.
   void sync();
+  /// Of the file once everything collected is flushed.
+  std::uint64_t length() const { return written_ + pending_.size(); }
   const std::string& path() const { return path_; }
 
  private:

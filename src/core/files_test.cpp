@@ -256,5 +256,44 @@ TEST(AppendFile, GoesOnAfterShortWritesAndSignals) {
   EXPECT_EQ(received, text);
 }
 
+TEST(WriteFileAtomically, JoinsPieces) {
+  const TemporaryFolder folder;
+  const std::string large(std::size_t{3} << 20, 'x');
+  const std::string_view pieces[] = {"a", "", large, "b", "c"};
+  write_file_atomically(folder / "file", pieces);
+  EXPECT_EQ(read_file(folder / "file"), "a" + large + "bc");
+}
+
+TEST(WriteFileInPlace, ReplacesTheContentOfAFileThatExists) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "file", "a longer text");
+  write_file_in_place(folder / "file", "short");
+  EXPECT_EQ(read_file(folder / "file"), "short");
+  EXPECT_THROW(write_file_in_place(folder / "none", "x"), Error);
+  EXPECT_FALSE(std::filesystem::exists(folder / "none"));
+}
+
+TEST(AppendFile, GoesOnBehindALengthAndCutsOffTheRest) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "file", "one\ntwo\nthr");
+  {
+    AppendFile file(folder / "file", 8);
+    EXPECT_EQ(file.length(), 8u);
+    file.append("three\n");
+    EXPECT_EQ(file.length(), 14u);
+    file.sync();
+  }
+  EXPECT_EQ(read_file(folder / "file"), "one\ntwo\nthree\n");
+}
+
+TEST(AppendFile, RefusesAFileThatIsTooShort) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "file", "one\n");
+  EXPECT_THROW(AppendFile(folder / "file", 5), Error);
+  EXPECT_THROW(AppendFile(folder / "none", 5), Error);
+  EXPECT_EQ(read_file(folder / "file"), "one\n");
+  EXPECT_FALSE(std::filesystem::exists(folder / "none"));
+}
+
 }  // namespace
 }  // namespace gradflow

@@ -1,17 +1,29 @@
 #include "core/interrupt.h"
 
 #include <signal.h>
+#include <time.h>
 
 #include <atomic>
+#include <cstdint>
 
 namespace gradflow {
 namespace {
 
+constexpr std::int64_t patience = 2;  // seconds
+
 std::atomic<int> arrived{0};
+std::atomic<std::int64_t> arrived_at{0};  // seconds of the monotonic clock
 static_assert(std::atomic<int>::is_always_lock_free, "a handler may touch nothing else");
+
+std::int64_t now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);  // a handler may call it
+  return time.tv_sec;
+}
 
 void remember(int signal) {
   int none = 0;
+  if (arrived == 0) arrived_at = now();
   arrived.compare_exchange_strong(none, signal);
   // Somebody who presses Ctrl-C after an interruption does not want to wait for the end of a step.
   ::signal(SIGINT, SIG_DFL);
@@ -27,6 +39,14 @@ void catch_interrupts() {
 }
 
 int interrupted() { return arrived.load(std::memory_order_relaxed); }
+
+void give_up_if_interrupted() {
+  if (interrupted() != 0) throw Interrupted();
+}
+
+void give_up_if_overdue() {
+  if (interrupted() != 0 && now() - arrived_at > patience) throw Interrupted();
+}
 
 void forget_interrupt() { arrived = 0; }
 

@@ -44,6 +44,33 @@ TEST(InterruptDeathTest, SigtermTwiceStillWaits) {
       testing::ExitedWithCode(0), "");
 }
 
+TEST(InterruptDeathTest, WorkThatIsDoneAgainIsGivenUpAtOnceOtherWorkLater) {
+  EXPECT_EXIT(
+      {
+        catch_interrupts();
+        give_up_if_interrupted();
+        give_up_if_overdue();
+        raise(SIGTERM);
+        give_up_if_overdue();
+        int given_up = 0;
+        try {
+          give_up_if_interrupted();
+        } catch (const Interrupted&) {
+          ++given_up;
+        }
+        for (int tenth = 0; tenth < 50 && given_up == 1; ++tenth) {
+          usleep(100'000);
+          try {
+            give_up_if_overdue();
+          } catch (const Interrupted&) {
+            if (tenth >= 10) ++given_up;
+          }
+        }
+        _exit(given_up == 2 ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
 TEST(Interrupt, SignalsHaveTheirNames) {
   EXPECT_STREQ(signal_name(SIGINT), "SIGINT");
   EXPECT_STREQ(signal_name(SIGTERM), "SIGTERM");

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -23,6 +24,18 @@ std::string holder_in(const std::string& text) {
          text.substr(0, space);
 }
 
+/// Whether the open file is still the one of that name; closes it otherwise. Somebody who removes a folder between our
+/// opening the file and locking it would leave us with a lock that nobody else sees.
+bool stands_at(const std::string& path, int descriptor) {
+  struct stat opened {};
+  struct stat named {};
+  if (::fstat(descriptor, &opened) == 0 && ::stat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
+      opened.st_dev == named.st_dev)
+    return true;
+  ::close(descriptor);
+  return false;
+}
+
 int try_lock(int descriptor) {
   int result;
   do result = ::flock(descriptor, LOCK_EX | LOCK_NB);
@@ -33,9 +46,12 @@ int try_lock(int descriptor) {
 }  // namespace
 
 FileLock::FileLock(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (descriptor < 0) throw file_error(path, "cannot be written", errno);
-  const int failure = try_lock(descriptor);
+  int descriptor, failure;
+  do {
+    descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (descriptor < 0) throw file_error(path, "cannot be written", errno);
+    failure = try_lock(descriptor);
+  } while (failure == 0 && !stands_at(path, descriptor));
   if (failure != 0) {
     ::close(descriptor);
     if (failure != EWOULDBLOCK) throw file_error(path, "cannot be locked", failure);

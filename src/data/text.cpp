@@ -8,6 +8,7 @@
 #include "config/derived.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/interrupt.h"
 #include "data/entropy.h"
 #include "data/utf8.h"
 
@@ -28,6 +29,7 @@ TextTask::TextTask(const DataConfig& data, bool evaluates) : data_(data) {
   std::vector<std::string> faults;
   facts_.text_bytes = 0;
   for (const std::string& path : data_.files) {
+    give_up_if_interrupted();
     try {
       const std::string content = read_file(path);
       *facts_.text_bytes += static_cast<std::int64_t>(content.size());

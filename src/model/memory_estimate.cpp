@@ -306,8 +306,7 @@ MemoryEstimate memory_estimate(const Config& config, const Layout& layout) {
           .data = data_bytes(config.data)};
 }
 
-std::optional<std::string> memory_warning(const Config& config, const MemoryEstimate& estimate,
-                                          std::int64_t available) {
+std::optional<std::string> memory_fault(const Config& config, const MemoryEstimate& estimate, std::int64_t available) {
   if (estimate.total() <= static_cast<double>(available)) return std::nullopt;
   const bool activations_rule = estimate.activations > estimate.parameters;
   const std::string_view remedy =

@@ -31,6 +31,6 @@ double kept_bytes(const Config& config, const Layout& layout);
 double logit_bytes(const Config& config);
 
 /// What to say when the estimate exceeds the `available` bytes, with what would lower it; else absent.
-std::optional<std::string> memory_warning(const Config& config, const MemoryEstimate& estimate, std::int64_t available);
+std::optional<std::string> memory_fault(const Config& config, const MemoryEstimate& estimate, std::int64_t available);
 
 }  // namespace gradflow

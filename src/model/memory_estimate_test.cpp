@@ -176,15 +176,15 @@ TEST(MemoryEstimate, WarnsWhenTheMachineHasLess) {
   config.model.depth = 100;
   config = resolved(config);
   const MemoryEstimate estimate{.program = 1e9, .activations = 2e9};
-  EXPECT_EQ(memory_warning(config, estimate, 3'000'000'000), std::nullopt);
-  EXPECT_EQ(memory_warning(config, estimate, 2'990'000'000),
+  EXPECT_EQ(memory_fault(config, estimate, 3'000'000'000), std::nullopt);
+  EXPECT_EQ(memory_fault(config, estimate, 2'990'000'000),
             "the run needs about 3 GB of memory and 2.99 GB are available; set compute.recompute to true, or lower "
             "train.batch, model.depth or model.width");
   config.compute.recompute = true;
   EXPECT_EQ(
-      memory_warning(config, estimate, 100),
+      memory_fault(config, estimate, 100),
       "the run needs about 3 GB of memory and 100 B are available; lower train.batch, model.depth or model.width");
-  EXPECT_EQ(memory_warning(config, {.parameters = 2e9}, 100),
+  EXPECT_EQ(memory_fault(config, {.parameters = 2e9}, 100),
             "the run needs about 2 GB of memory and 100 B are available; lower model.depth or model.width");
 }
 

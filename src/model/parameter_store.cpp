@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 
+#include "core/interrupt.h"
 #include "model/initialization.h"
 
 namespace gradflow {
@@ -22,6 +23,7 @@ ParameterStore::ParameterStore(const Layout& layout, std::uint64_t seed, at::Sca
   std::size_t e = 0;
   for (const SegmentSpec& segment : layout.segments)
     for (const ParameterSpec& spec : segment.parameters) {
+      give_up_if_interrupted();
       const Entry& entry = entries_[e++];
       initialize(spec, seed, start.narrow(0, entry.offset, entry.size));
     }
@@ -37,9 +39,16 @@ ParameterStore::ParameterStore(const Layout& layout, std::uint64_t seed, at::Sca
     leaf.mutable_grad() = gradients_.narrow(0, entry.offset, entry.size).view(entry.shape);
     leaves_.push_back(std::move(leaf));
   }
+  std::int64_t statistics = 0;
   for (const SegmentSpec& segment : layout.segments)
-    for (const BufferSpec& buffer : segment.buffers)
-      buffers_.emplace_back(buffer.name, at::full({buffer.size}, buffer.start, on_device));
+    for (const BufferSpec& buffer : segment.buffers) statistics += buffer.size;
+  statistics_ = at::empty({statistics}, on_device);
+  std::int64_t place = 0;
+  for (const SegmentSpec& segment : layout.segments)
+    for (const BufferSpec& buffer : segment.buffers) {
+      buffers_.emplace_back(buffer.name, statistics_.narrow(0, place, buffer.size).fill_(buffer.start));
+      place += buffer.size;
+    }
 }
 
 at::Tensor ParameterStore::parameter(std::string_view name) const {

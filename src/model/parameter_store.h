@@ -40,6 +40,8 @@ class ParameterStore {
   /// BatchNorm's running statistics [features]; not parameters.
   at::Tensor buffer(std::string_view name) const;
   const std::vector<std::pair<std::string, at::Tensor>>& buffers() const { return buffers_; }
+  /// All running statistics, one behind the other; `buffers` are views of it. Empty without BatchNorm.
+  at::Tensor& statistics() { return statistics_; }
 
   // The flat buffers, [elements].
   at::Tensor& values() { return values_; }
@@ -55,6 +57,7 @@ class ParameterStore {
   std::size_t segment_count_ = 0;
   at::Tensor values_, gradients_, first_moment_, second_moment_;
   std::vector<at::Tensor> leaves_;
+  at::Tensor statistics_;
   std::vector<std::pair<std::string, at::Tensor>> buffers_;
 };
 

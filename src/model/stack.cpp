@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/interrupt.h"
 #include "model/feedforward_stack.h"
 #include "model/transformer.h"
 
@@ -41,6 +42,7 @@ at::Tensor Stack::forward(const Pass& pass, Watchers watchers) {
   }
   Stream stream;
   for (std::size_t s = 0; s < segments_.size(); ++s) {
+    give_up_if_overdue();
     if (recompute && layout_.starts_layer(s)) {
       const std::int64_t layer = layout_.segments[s].layer;
       layer_inputs_[s] = {kept(input_pool_, layer, stream.x), kept(second_pool_, layer, stream.second)};
@@ -70,6 +72,7 @@ void Stack::backward(const Pass& pass, double factor, Watchers watchers) {
   again.taps = taps_of(watchers);
   std::size_t kept_from = pass.recompute ? segments_.size() : 0;  // segments from here on hold what backward needs
   for (std::size_t s = segments_.size(); s-- > 0;) {
+    give_up_if_overdue();
     if (s < kept_from) {
       kept_from = s;
       while (!layout_.starts_layer(kept_from)) --kept_from;

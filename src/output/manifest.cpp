@@ -12,6 +12,23 @@ namespace {
 
 constexpr std::array<std::string_view, 5> status_names = {"running", "finished", "diverged", "interrupted", "failed"};
 
+/// The manifest that is there, as JSON; null when there is none.
+nlohmann::json read_manifest(const std::string& path) {
+  std::string text;
+  try {
+    text = read_file(path);
+  } catch (const Error&) {
+    return nullptr;
+  }
+  nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return json.is_object() ? json : nlohmann::json();
+}
+
+/// A text of a JSON object; empty when it has none of this name.
+std::string text_in(const nlohmann::json& json, const char* key) {
+  return json.is_object() && json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : "";
+}
+
 }  // namespace
 
 std::string_view name_of(RunStatus status) { return status_names[static_cast<std::size_t>(status)]; }
@@ -35,8 +52,10 @@ void write_manifest(const std::string& path, const Manifest& manifest) {
   nlohmann::ordered_json json;
   json["status"] = name_of(manifest.status);
   json["reason"] = manifest.reason;
-  json["started"] = utc_text(manifest.started);
+  json["started"] = manifest.started;
   json["ended"] = manifest.ended ? nlohmann::ordered_json(utc_text(*manifest.ended)) : nlohmann::ordered_json(nullptr);
+  json["resumed"] = nlohmann::ordered_json::array();
+  for (const Resumption& one : manifest.resumed) json["resumed"].push_back({{"step", one.step}, {"at", one.at}});
   json["command_line"] = manifest.command_line;
   json["version"] = manifest.version;
   json["git_revision"] = manifest.git_revision;
@@ -49,19 +68,29 @@ void write_manifest(const std::string& path, const Manifest& manifest) {
   json["threads"] = manifest.threads;
   json["flush_denormals"] = manifest.flush_denormals;
   // A command line may hold bytes that are not UTF-8; they must not cost the run its manifest.
-  write_file_atomically(path, json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n');
+  const std::string text = json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+  try {
+    write_file_atomically(path, text);
+  } catch (const Error&) {
+    // On a full disk what has happened can still be said within the room that the file already has.
+    constexpr std::uint64_t block = 4096;
+    const std::uint64_t room = (file_size(path).value_or(0) + block - 1) / block * block;
+    if (text.size() > room) throw;
+    write_file_in_place(path, text);
+  }
+}
+
+void continue_history(const std::string& path, Manifest& manifest) {
+  const nlohmann::json there = read_manifest(path);
+  if (const std::string started = text_in(there, "started"); !started.empty()) manifest.started = started;
+  if (!there.is_object() || !there.contains("resumed") || !there["resumed"].is_array()) return;
+  for (const nlohmann::json& one : there["resumed"])
+    if (one.is_object() && one.contains("step") && one["step"].is_number_integer())
+      manifest.resumed.push_back({one["step"].get<std::int64_t>(), text_in(one, "at")});
 }
 
 std::optional<RunStatus> status_in_manifest(const std::string& path) {
-  std::string text;
-  try {
-    text = read_file(path);
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.contains("status") || !json["status"].is_string()) return std::nullopt;
-  return status_named(json["status"].get<std::string>());
+  return status_named(text_in(read_manifest(path), "status"));
 }
 
 }  // namespace gradflow

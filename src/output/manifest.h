@@ -15,6 +15,12 @@ std::string_view name_of(RunStatus status);
 /// Absent for any other word.
 std::optional<RunStatus> status_named(std::string_view word);
 
+/// A time at which a run was taken up again.
+struct Resumption {
+  std::int64_t step = 0;  ///< the last step that was kept
+  std::string at;         ///< utc_text
+};
+
 /// Where and with what a run was made, and how it ended: the content of manifest.json. The caller fills it in; this
 /// folder knows neither LibTorch nor the devices.
 struct Manifest {
@@ -29,7 +35,8 @@ struct Manifest {
   std::int64_t threads = 1;
   bool flush_denormals = false;
   std::vector<std::string> command_line;
-  std::chrono::system_clock::time_point started;
+  std::string started;                                         ///< utc_text of the first start
+  std::vector<Resumption> resumed;                             ///< oldest first
   std::optional<std::chrono::system_clock::time_point> ended;  ///< absent while running
   RunStatus status = RunStatus::running;
   std::string reason;  ///< why it stands so, for people; empty when there is nothing to say
@@ -38,8 +45,11 @@ struct Manifest {
 /// ISO 8601 in UTC, whole seconds: 2024-01-31T13:05:09Z.
 std::string utc_text(std::chrono::system_clock::time_point time);
 
-/// Writes it in one step. Throws Error naming the file.
+/// Writes it in one step; where the disk has no room for that, over the old one. Throws Error naming the file.
 void write_manifest(const std::string& path, const Manifest& manifest);
+
+/// Takes over from the manifest that is there when a run began and was resumed. Nothing without a readable one.
+void continue_history(const std::string& path, Manifest& manifest);
 
 /// The status that a manifest holds. Absent when there is no file or it is not a manifest.
 std::optional<RunStatus> status_in_manifest(const std::string& path);

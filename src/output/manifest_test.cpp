@@ -14,6 +14,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::system_clock;
 
+constexpr system_clock::time_point started{milliseconds(1'706'706'309'900)};
+
 Manifest example() {
   Manifest manifest;
   manifest.version = "0.1.0";
@@ -27,7 +29,7 @@ Manifest example() {
   manifest.threads = 2;
   manifest.flush_denormals = true;
   manifest.command_line = {"gradflow", "run", "configs/pre.json"};
-  manifest.started = system_clock::time_point(milliseconds(1'706'706'309'900));
+  manifest.started = utc_text(started);
   return manifest;
 }
 
@@ -54,7 +56,7 @@ TEST(Manifest, HoldsWhereAndWithWhatARunWasMade) {
 
   manifest.status = RunStatus::diverged;
   manifest.reason = "loss is nan at step 7";
-  manifest.ended = manifest.started + milliseconds(61'000);
+  manifest.ended = started + milliseconds(61'000);
   write_manifest(folder / "manifest.json", manifest);
   json = nlohmann::json::parse(read_file(folder / "manifest.json"));
   EXPECT_EQ(json["status"], "diverged");
@@ -93,6 +95,28 @@ TEST(Manifest, HasNoStatusWhenItIsNone) {
 TEST(Manifest, NamesTheFileThatCannotBeWritten) {
   const TemporaryFolder folder;
   EXPECT_THROW(write_manifest(folder / "absent/manifest.json", example()), Error);
+}
+
+TEST(Manifest, OfAResumedRunGoesOnFromTheOneThatIsThere) {
+  const TemporaryFolder folder;
+  Manifest first = example();
+  first.resumed = {{120, "2024-01-31T14:00:00Z"}};
+  write_manifest(folder / "manifest.json", first);
+  Manifest second = example();
+  second.started = "2024-02-01T00:00:00Z";
+  continue_history(folder / "manifest.json", second);
+  EXPECT_EQ(second.started, "2024-01-31T13:05:09Z");
+  second.resumed.push_back({160, second.started});
+  write_manifest(folder / "manifest.json", second);
+  const auto json = nlohmann::json::parse(read_file(folder / "manifest.json"));
+  ASSERT_EQ(json["resumed"].size(), 2u);
+  EXPECT_EQ(json["resumed"][0], (nlohmann::json{{"step", 120}, {"at", "2024-01-31T14:00:00Z"}}));
+
+  write_file_atomically(folder / "manifest.json", R"({"started": 3, "resumed": [7, {"step": "x"}]})");
+  Manifest third = example();
+  continue_history(folder / "manifest.json", third);
+  EXPECT_EQ(third.started, example().started);
+  EXPECT_TRUE(third.resumed.empty());
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include "output/run_folder.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
@@ -29,46 +31,64 @@ constexpr auto files = std::to_array<RunFile>({
     {"timing.csv", "wall-clock figures"},
     {"summary.json", "final and best loss, verdict, spikes, depth profile fits, overhead"},
     {"run.log", "what the terminal said"},
+    {"checkpoint", "the newest good states (safetensors): weights, moments, and all that resuming needs"},
     {"lock", "host and process that works in the folder, or did so last"},
 });
 
 constexpr std::string_view lock_name = "lock";
 
-/// What does not make another run is left out: labels, checkpoint settings, and numbers that follow from the rest. The
-/// content of the data files does make another one.
-json compared_part(json config) {
-  if (!config.is_object()) return config;
+/// The values of all keys by their full path; lists are values.
+void collect(const json& group, const std::string& prefix, std::map<std::string, json>& values) {
+  for (const auto& [key, value] : group.items())
+    if (value.is_object())
+      collect(value, prefix + key + '.', values);
+    else
+      values[prefix + key] = value;
+}
+
+/// What makes a run this one. Labels, checkpoint settings and numbers that follow from the rest do not; the content of
+/// the data files does.
+std::map<std::string, json> compared_part(json config) {
   const json hash =
       config.contains("/derived/data_files_hash"_json_pointer) ? config["derived"]["data_files_hash"] : json();
   for (const char* key : {"name", "checkpoint", "derived"}) config.erase(key);
-  if (!hash.is_null()) config["data"]["content of the files"] = hash;
-  return config.flatten();
+  std::map<std::string, json> values;
+  collect(config, "", values);
+  if (!hash.is_null()) values["data.files (content)"] = hash;
+  return values;
 }
 
-std::string dotted(std::string_view pointer) {
-  std::string key(pointer.substr(pointer.starts_with('/') ? 1 : 0));
-  for (char& c : key)
-    if (c == '/') c = '.';
-  return key;
-}
-
-/// "model.depth is 12 there and 6 here, …" for the first differing keys; empty when the runs are the same.
-std::string difference(const json& there, const json& here) {
-  constexpr int named_at_most = 5;
-  const json a = compared_part(there), b = compared_part(here);
+/// The keys in which the configurations of two runs differ; none when the runs are the same.
+std::vector<ConfigChange> differences(const json& there, const json& here) {
+  std::map<std::string, json> a = compared_part(there), b = compared_part(here);
   std::set<std::string> keys;
-  for (const auto& item : a.items()) keys.insert(item.key());
-  for (const auto& item : b.items()) keys.insert(item.key());
+  for (const auto& [key, value] : a) keys.insert(key);
+  for (const auto& [key, value] : b) keys.insert(key);
+  const auto text = [](const std::map<std::string, json>& values, const std::string& key) {
+    const auto found = values.find(key);
+    return found == values.end() ? "absent" : found->second.dump(-1, ' ', false, json::error_handler_t::replace);
+  };
+  std::vector<ConfigChange> changes;
+  for (const std::string& key : keys)
+    if (!a.contains(key) || !b.contains(key) || a[key] != b[key]) changes.push_back({key, text(a, key), text(b, key)});
+  return changes;
+}
+
+/// Whether a run may be taken up again with this change.
+bool resumable(const ConfigChange& change, const json& here) {
+  if (change.key == "compute.threads") return true;
+  // Another number of steps bends every other schedule, also in the steps that are done.
+  const auto constant = "/train/decay"_json_pointer, steps = "/train/steps"_json_pointer;
+  return change.key == "train.steps" && here.contains(constant) && here[constant] == "constant" &&
+         here.contains(steps) && here[steps].is_number() &&
+         here[steps] > json::parse(change.there, nullptr, /*allow_exceptions=*/false);
+}
+
+/// "model.depth 12 → 6, train.batch 8 → 4"
+std::string in_words(const std::vector<ConfigChange>& changes) {
   std::string text;
-  int count = 0;
-  for (const std::string& key : keys) {
-    const std::string old_value = a.contains(key) ? a[key].dump() : "absent";
-    const std::string new_value = b.contains(key) ? b[key].dump() : "absent";
-    if (a.contains(key) && b.contains(key) && a[key] == b[key]) continue;
-    if (++count <= named_at_most)
-      text += (text.empty() ? "" : ", ") + dotted(key) + " is " + old_value + " there and " + new_value + " here";
-  }
-  if (count > named_at_most) text += " and " + std::to_string(count - named_at_most) + " more";
+  for (const ConfigChange& change : changes)
+    text += (text.empty() ? "" : ", ") + change.key + ' ' + change.there + " → " + change.here;
   return text;
 }
 
@@ -87,6 +107,21 @@ void check_folder(const std::string& path) {
   if (failure) throw file_error(path, "cannot be read", failure.value());
   if (!empty && !exists(path + "/manifest.json") && !exists(path + '/' + std::string(lock_name)))
     throw Error(path + ": holds other files and no run; choose a new or an empty folder with --out");
+}
+
+/// Removes a file of a run, or the checkpoints in their folder and then that, if nothing else lies there.
+void remove_of_run(const std::string& path) {
+  std::error_code failure;
+  if (!fs::is_directory(path, failure)) {
+    remove_file(path);
+    remove_file(path + ".tmp");
+    return;
+  }
+  for (const auto& entry : fs::directory_iterator(path, failure)) {
+    const std::string name = entry.path().filename().string();
+    if (name.find(".safetensors") != std::string::npos) remove_file(entry.path().string());
+  }
+  fs::remove(path, failure);
 }
 
 /// The configuration of the run that is there. Absent when it cannot be read.
@@ -140,35 +175,64 @@ std::string default_run_folder(std::string_view name, std::string_view id) {
   return "results/" + std::string(name) + '/' + std::string(id);
 }
 
+RunFolder::RunFolder(std::string path, const nlohmann::ordered_json& config)
+    : path_(std::move(path)),
+      config_text_(config.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n') {}
+
+void RunFolder::update_config() const {
+  if (const std::string path = file("config.json"); read_file(path) != config_text_)
+    write_file_atomically(path, config_text_);
+}
+
 RunFolder RunFolder::open(const RunFolderOptions& options, const nlohmann::ordered_json& config) {
   if (options.path.empty()) throw std::logic_error("RunFolder::open: no path");
-  RunFolder folder(without_slash_at_end(options.path));
+  RunFolder folder(without_slash_at_end(options.path), config);
   const std::string& path = folder.path_;
   check_folder(path);
 
+  // What the run that is there is to this one, while nobody else changes it or after it has ended.
   const json here(config);
-  const auto refuse_another_configuration = [&] {
+  const auto compare = [&] {
     const auto there = config_there(folder.file("config.json"));
-    const std::string what = there ? difference(*there, here) : "its config.json cannot be read";
-    if (!what.empty())
-      throw Error(path + ": holds a run of another configuration: " + what +
-                  "; choose another folder with --out or replace the run with --overwrite");
+    constexpr std::string_view way_out = "; choose another folder with --out or replace the run with --overwrite";
+    const std::string another = path + ": holds a run of another configuration: ";
+    if (!there) throw Error(another + "its config.json cannot be read" + std::string(way_out));
+    folder.changes_ = differences(*there, here);
+    if (folder.changes_.empty()) return;
+    const bool may_go_on = std::all_of(folder.changes_.begin(), folder.changes_.end(),
+                                       [&](const ConfigChange& change) { return resumable(change, here); });
+    if (options.resume && may_go_on) return;
+    throw Error(another + in_words(folder.changes_) +
+                (may_go_on ? "; go on with --resume"
+                 : options.resume
+                     ? "; --resume may change only a larger train.steps with constant decay, checkpoint.* and "
+                       "compute.threads"
+                     : "") +
+                std::string(way_out));
+  };
+  /// Whether the run has been done and is not to be made longer.
+  const auto is_done = [&] {
+    if (options.overwrite) return false;
+    const auto status = status_in_manifest(folder.file("manifest.json"));
+    if (status != RunStatus::finished && status != RunStatus::diverged) return false;
+    compare();
+    const bool longer = std::any_of(folder.changes_.begin(), folder.changes_.end(),
+                                    [](const ConfigChange& change) { return change.key == "train.steps"; });
+    if (longer && status == RunStatus::finished) return false;
+    folder.finished_ = status;
+    return true;
   };
 
-  if (!options.overwrite) {
-    const auto status = status_in_manifest(folder.file("manifest.json"));
-    if (status == RunStatus::finished || status == RunStatus::diverged) {
-      refuse_another_configuration();
-      folder.finished_ = status;
-      return folder;
-    }
-  }
-
+  if (is_done()) return folder;
   NewFolders created(path);
   folder.lock_.emplace(folder.file(lock_name));
+  if (is_done()) {  // by the process that has just left the lock
+    folder.lock_.reset();
+    return folder;
+  }
   const bool run_there = exists(folder.file("config.json")) || exists(folder.file("manifest.json"));
   if (run_there && !options.overwrite) {
-    refuse_another_configuration();
+    compare();
     if (!options.resume) {
       const auto status = status_in_manifest(folder.file("manifest.json"));
       const std::string word(status ? name_of(*status) : "begun");
@@ -180,12 +244,9 @@ RunFolder RunFolder::open(const RunFolderOptions& options, const nlohmann::order
   }
 
   try {
-    for (const RunFile& file : files) {
-      if (file.name == lock_name) continue;
-      remove_file(folder.file(file.name));
-      remove_file(folder.file(file.name) + ".tmp");
-    }
-    write_file_atomically(folder.file("config.json"), config.dump(2) + '\n');
+    for (const RunFile& file : files)
+      if (file.name != lock_name) remove_of_run(folder.file(file.name));
+    write_file_atomically(folder.file("config.json"), folder.config_text_);
   } catch (const Error&) {
     if (created.any()) remove_file(folder.file(lock_name));
     throw;

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/lock.h"
 #include "output/manifest.h"
@@ -17,7 +18,8 @@ struct RunFile {
   std::string_view content;
 };
 
-/// Every file that a run writes into its folder. `--overwrite` removes these and nothing else.
+/// Every file that a run writes into its folder, and the folder of its checkpoints. `--overwrite` removes these and
+/// nothing else.
 std::span<const RunFile> run_files();
 
 /// Where a run goes unless `--out` says otherwise: results/NAME/ID, relative to the current folder.
@@ -29,12 +31,21 @@ struct RunFolderOptions {
   bool resume = false;     ///< go on with an unfinished run that is there
 };
 
+/// A key that differs between the run that is there and the one that is asked for. Values as JSON; "absent" without
+/// one.
+struct ConfigChange {
+  std::string key;
+  std::string there;
+  std::string here;
+};
+
 /// The folder that one run writes, locked against every other process as long as this object lives.
 class RunFolder {
  public:
   /// Creates the folder where there is none, takes its lock, decides what to do with a run that is there, and writes
   /// `config` (the resolved configuration) to config.json. Two configurations are the same when they differ in nothing
-  /// but `name`, `checkpoint` and `derived`.
+  /// but `name`, `checkpoint` and `derived`. What is resumed may also differ in compute.threads and, with a constant
+  /// learning rate, have more steps: a finished run then counts as unfinished.
   ///
   /// | there is | without options | overwrite | resume |
   /// | --- | --- | --- | --- |
@@ -53,18 +64,25 @@ class RunFolder {
   std::optional<RunStatus> finished() const { return finished_; }
   /// Whether the folder holds the beginning of this run, to be resumed.
   bool unfinished() const { return unfinished_; }
+  /// In what the run that is resumed differs from the one that was begun.
+  const std::vector<ConfigChange>& changes() const { return changes_; }
+  /// Writes config.json again for a run that is resumed with changes. Before, its manifest must say that it is running:
+  /// a finished run with the configuration of a longer one would pass for that.
+  void update_config() const;
 
   const std::string& path() const { return path_; }
   /// The path of a file in the folder.
   std::string file(std::string_view name) const { return path_ + '/' + std::string(name); }
 
  private:
-  explicit RunFolder(std::string path) : path_(std::move(path)) {}
+  RunFolder(std::string path, const nlohmann::ordered_json& config);
 
   std::string path_;
   std::optional<FileLock> lock_;
   std::optional<RunStatus> finished_;
   bool unfinished_ = false;
+  std::string config_text_;
+  std::vector<ConfigChange> changes_;
 };
 
 }  // namespace gradflow

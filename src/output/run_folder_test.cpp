@@ -178,24 +178,71 @@ TEST(RunFolder, RefusesAnotherConfigurationAndNamesTheKeys) {
     make_run(temporary / "run", status);
     ordered_json other = config(6);
     other["train"]["betas"] = {0.9, 0.99};
-    for (const bool resume : {false, true})
-      EXPECT_EQ(error_of({.path = temporary / "run", .resume = resume}, other),
-                temporary / "run" +
-                    ": holds a run of another configuration: model.depth is 12 there and 6 here, train.betas.1 is 0.98 "
-                    "there and 0.99 here; choose another folder with --out or replace the run with --overwrite");
+    const std::string what = temporary / "run" +
+                             ": holds a run of another configuration: model.depth 12 → 6, train.betas [0.9,0.98] → "
+                             "[0.9,0.99]; ";
+    const std::string way_out = "choose another folder with --out or replace the run with --overwrite";
+    EXPECT_EQ(error_of({.path = temporary / "run"}, other), what + way_out);
+    EXPECT_EQ(error_of({.path = temporary / "run", .resume = true}, other),
+              what +
+                  "--resume may change only a larger train.steps with constant decay, checkpoint.* and "
+                  "compute.threads; " +
+                  way_out);
     EXPECT_EQ(ordered_json::parse(read_file(temporary / "run/config.json")), config());
     EXPECT_EQ(error_of({.path = temporary / "run", .overwrite = true}, other), "no error");
     EXPECT_EQ(ordered_json::parse(read_file(temporary / "run/config.json")), other);
   }
 }
 
-TEST(RunFolder, NamesOnlySomeOfManyDifferentKeys) {
+TEST(RunFolder, NamesEveryKeyThatDiffers) {
   const TemporaryFolder temporary;
   make_run(temporary / "run", RunStatus::finished);
   ordered_json other = config();
   for (int i = 0; i < 8; ++i) other["model"]["new" + std::to_string(i)] = i;
-  EXPECT_THAT(error_of({.path = temporary / "run"}, other),
-              HasSubstr("model.new4 is absent there and 4 here and 3 more; choose"));
+  const std::string message = error_of({.path = temporary / "run"}, other);
+  for (int i = 0; i < 8; ++i)
+    EXPECT_THAT(message, HasSubstr("model.new" + std::to_string(i) + " absent → " + std::to_string(i)));
+}
+
+ordered_json with_steps(int steps, const char* decay = "constant", int threads = 1) {
+  ordered_json other = config();
+  other["train"]["steps"] = steps;
+  other["train"]["decay"] = decay;
+  other["compute"]["threads"] = threads;
+  return other;
+}
+
+TEST(RunFolder, ResumingMayAskForMoreStepsAndOtherThreads) {
+  for (const RunStatus status : {RunStatus::finished, RunStatus::interrupted}) {
+    const TemporaryFolder temporary;
+    const std::string path = temporary / "run";
+    set_status(RunFolder::open({.path = path}, with_steps(20)), status);
+
+    EXPECT_THAT(error_of({.path = path}, with_steps(30)),
+                HasSubstr("train.steps 20 → 30; go on with --resume; choose another"));
+    EXPECT_THAT(error_of({.path = path, .resume = true}, with_steps(19)), HasSubstr("train.steps 20 → 19"));
+    EXPECT_THAT(error_of({.path = path, .resume = true}, with_steps(30, "cosine")), HasSubstr("train.steps 20 → 30"));
+
+    const RunFolder longer = RunFolder::open({.path = path, .resume = true}, with_steps(30, "constant", 2));
+    EXPECT_TRUE(longer.unfinished());
+    EXPECT_FALSE(longer.finished());
+    ASSERT_EQ(longer.changes().size(), 2u);
+    EXPECT_EQ(longer.changes()[0].key, "compute.threads");
+    EXPECT_EQ(longer.changes()[1].key, "train.steps");
+    EXPECT_EQ(ordered_json::parse(read_file(longer.file("config.json"))), with_steps(20));
+    longer.update_config();
+    EXPECT_EQ(ordered_json::parse(read_file(longer.file("config.json"))), with_steps(30, "constant", 2));
+  }
+}
+
+TEST(RunFolder, AFinishedRunHasNothingToResumeButMoreSteps) {
+  const TemporaryFolder temporary;
+  const std::string path = temporary / "run";
+  set_status(RunFolder::open({.path = path}, with_steps(20)), RunStatus::finished);
+  EXPECT_EQ(RunFolder::open({.path = path, .resume = true}, with_steps(20, "constant", 2)).finished(),
+            RunStatus::finished);
+  set_status(RunFolder::open({.path = path, .overwrite = true}, with_steps(20)), RunStatus::diverged);
+  EXPECT_EQ(RunFolder::open({.path = path, .resume = true}, with_steps(30)).finished(), RunStatus::diverged);
 }
 
 TEST(RunFolder, RefusesARunWhoseConfigurationIsUnknown) {
@@ -224,6 +271,10 @@ TEST(RunFolder, OverwriteRemovesTheRunAndNothingElse) {
   const TemporaryFolder temporary;
   make_run(temporary / "run", RunStatus::finished);
   for (const RunFile& file : run_files()) write_file_atomically(temporary / "run/" + std::string(file.name), "old");
+  fs::remove(temporary / "run/checkpoint");
+  create_folders(temporary / "run/checkpoint");
+  for (const char* name : {"step-5.safetensors", "step-9.safetensors.tmp"})
+    write_file_atomically(temporary / "run/checkpoint/" + name, "old");
   write_file_atomically(temporary / "run/manifest.json.tmp", "torn");
   write_file_atomically(temporary / "run/notes.txt", "mine");
   create_folders(temporary / "run/plots");

@@ -1,7 +1,9 @@
 #include "output/table.h"
 
+#include <fstream>
 #include <stdexcept>
 
+#include "core/error.h"
 #include "core/numbers.h"
 
 namespace gradflow {
@@ -19,6 +21,17 @@ struct CellWriter {
     line += word;
   }
 };
+
+/// The path of a file that begins with this header.
+const std::string& with_columns(const std::string& path, std::span<const Column> columns) {
+  std::ifstream file(path, std::ios::binary);
+  std::string header;
+  if (!std::getline(file, header) || header != header_line(columns))
+    throw Error(path +
+                ":1: has other columns than this version writes; go on with the version that wrote it, or start "
+                "again with --overwrite");
+  return path;
+}
 
 }  // namespace
 
@@ -58,7 +71,12 @@ CsvFile::CsvFile(const std::string& path, std::span<const Column> columns) : fil
   file_.flush();
 }
 
-void CsvFile::write(std::span<const Cell> row) {
+CsvFile::CsvFile(const std::string& path, std::span<const Column> columns, std::uint64_t length)
+    : file_(with_columns(path, columns), length), columns_(columns.size()) {}
+
+void CsvFile::write(std::span<const Cell> row) { file_.append(line_of(row)); }
+
+const std::string& CsvFile::line_of(std::span<const Cell> row) {
   if (row.size() != columns_)
     throw std::logic_error(path() + ": a row of " + std::to_string(row.size()) + " cells for " +
                            std::to_string(columns_) + " columns");
@@ -68,7 +86,7 @@ void CsvFile::write(std::span<const Cell> row) {
     std::visit(CellWriter{line_}, row[i]);
   }
   line_ += '\n';
-  file_.append(line_);
+  return line_;
 }
 
 void CsvFile::flush() { file_.flush(); }

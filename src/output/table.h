@@ -50,12 +50,21 @@ class CsvFile {
  public:
   /// Creates the file with its header, already flushed. Throws Error naming the file when it cannot be written.
   CsvFile(const std::string& path, std::span<const Column> columns);
+  /// Goes on in a file that exists, behind its first `length` bytes. Throws Error naming the file when it is shorter or
+  /// has other columns.
+  CsvFile(const std::string& path, std::span<const Column> columns, std::uint64_t length);
   /// Throws Error naming the file where `flush` would.
   void write(std::span<const Cell> row);
   /// Hands everything written so far to the operating system. Throws Error naming the file.
   void flush();
   /// Flushes, and waits until the disk holds it. Throws Error naming the file.
   void sync();
+  /// Writes text that `line_of` made.
+  void append(std::string_view text) { file_.append(text); }
+  /// What `write` would write, with the end of the line.
+  const std::string& line_of(std::span<const Cell> row);
+  /// Bytes, with what is not yet flushed.
+  std::uint64_t length() const { return file_.length(); }
   const std::string& path() const { return file_.path(); }
 
  private:

@@ -58,7 +58,7 @@ TrainedRun train(const Config& config, Before before) {
   before(*run.stack);
   StepCollector collector;
   Trainer trainer(config, *run.stack, *run.source, at::kCPU, {&collector});
-  run.stopped_at = trainer.run();
+  run.stopped_at = trainer.run().stopped_at;
   run.steps = std::move(collector.steps);
   return run;
 }

@@ -8,6 +8,7 @@
 #include "measure/store_sums.h"
 #include "model/stack.h"
 #include "train/optimizer.h"
+#include "train/saved_state.h"
 
 namespace gradflow {
 
@@ -29,6 +30,9 @@ struct StepResult {
   bool last = false;     ///< no step follows
 };
 
+/// `last_step` where the answer shall not depend on which step is the last.
+inline constexpr std::int64_t no_last_step = -1;
+
 /// Whether something done every `every` steps is due at `step`; the first and the last step always are.
 inline bool is_due(std::int64_t step, std::int64_t every, std::int64_t last_step) {
   return step == 1 || step == last_step || (every > 0 && step % every == 0);
@@ -38,6 +42,13 @@ inline bool is_due(std::int64_t step, std::int64_t every, std::int64_t last_step
 class Observer {
  public:
   virtual ~Observer() = default;
+  /// A run begins with its first step.
+  virtual void begin() {}
+  /// A run goes on from a checkpoint: instead of `begin`. Throws std::range_error when the state is no state of this
+  /// observer; another may be tried then.
+  virtual void restore(const SavedState& state) { (void)state; }
+  /// Between two steps: adds what `restore` will need. What was written to files must be safe on the disk then.
+  virtual void save(SavedState& state) { (void)state; }
   /// Before step `step`: who looks at its passes; null: nobody.
   virtual Watcher* watcher_for(std::int64_t step) {
     (void)step;

@@ -37,6 +37,8 @@ class Optimizer {
 
   /// Updates applied so far; Adam's bias correction counts these, not the steps.
   std::int64_t updates() const { return updates_; }
+  /// Goes on after so many updates; their moments are in the store.
+  void restore(std::int64_t updates) { updates_ = updates; }
 
  private:
   struct Constants;

@@ -1,10 +1,14 @@
 #include "train/recorder.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
+#include <stdexcept>
 #include <utility>
 
+#include "analysis/spike_state.h"
 #include "config/quantities.h"
+#include "core/number_row.h"
 
 namespace gradflow {
 namespace {
@@ -52,23 +56,90 @@ class Recorder::Stopwatch {
   Clock::time_point start_;
 };
 
-Recorder::Recorder(const Config& config, Stack& stack, at::Device device, const std::string& folder)
+Recorder::Recorder(const Config& config, Stack& stack, at::Device device, std::string folder)
     : config_(config),
       stack_(stack),
       meter_(stack.layout(), device),
       columns_(measured_columns(config.record)),
       watch_(config.record.spikes, names_of_rows(stack.layout())),
-      steps_(folder + "/steps.csv", steps_columns()),
-      layers_(folder + "/layers.csv", layers_columns()),
-      spikes_file_(folder + "/spikes.csv", spikes_columns()),
-      timing_(folder + "/timing.csv", timing_columns()),
+      folder_(std::move(folder)),
       start_(Clock::now()) {
-  if (config.record.tensors) tensors_.emplace(folder + "/tensors.csv", tensors_columns());
   if (std::set<Detail> details = details_among(columns_); !details.empty())
     details_.emplace(config, stack.layout(), std::move(details));
 }
 
-double Recorder::seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+std::vector<CsvFile*> Recorder::Files::all() {
+  std::vector<CsvFile*> files = {&steps, &layers, &spikes, &timing};
+  if (tensors) files.push_back(&*tensors);
+  return files;
+}
+
+Recorder::Files Recorder::opened(const SavedState* from) const {
+  const auto open = [&](const std::string& name, std::span<const Column> columns) {
+    const std::string path = folder_ + '/' + name;
+    if (from == nullptr) return CsvFile(path, columns);
+    const SavedFile& saved = from->file(name);
+    if (config_.train.steps == last_step_) return CsvFile(path, columns, saved.length);
+    CsvFile file(path, columns, saved.longer_run_length);
+    file.append(saved.longer_run_text);
+    return file;
+  };
+  Files files{open("steps.csv", steps_columns()), open("layers.csv", layers_columns()),
+              open("spikes.csv", spikes_columns()), open("timing.csv", timing_columns()), std::nullopt};
+  if (config_.record.tensors) files.tensors.emplace(open("tensors.csv", tensors_columns()));
+  return files;
+}
+
+void Recorder::begin() { files_.emplace(opened(nullptr)); }
+
+template <class NumberRow, class Self>
+void Recorder::numbers_of(NumberRow& row, Self& self) {
+  row(self.last_step_);
+  row(self.seconds_before_);
+  row(self.recording_seconds_);
+  row(self.timed_at_);
+  row(self.timed_recording_);
+  row(self.timed_tokens_);
+  for (auto& count : self.spike_rows_) row(count);
+  for (auto* rows : {&self.first_rows_, &self.last_rows_})
+    row.list(*rows, [](auto& inner, auto& one) { gradflow::numbers_of(inner, one); });
+}
+
+void Recorder::save(SavedState& state) {
+  const Stopwatch stopwatch(*this);
+  for (CsvFile* file : files_->all()) {
+    file->sync();
+    const auto longer = longer_run_files_.find(file);
+    const std::string name = std::filesystem::path(file->path()).filename().string();
+    state.files[name] = longer == longer_run_files_.end() ? SavedFile{file->length(), file->length()} : longer->second;
+  }
+  const double before = std::exchange(seconds_before_, seconds());
+  NumberRowWriter row;
+  numbers_of(row, *this);
+  seconds_before_ = before;
+  state.rows["recorder"] = row.take();
+  state.rows["spikes"] = packed(watch_.state());
+}
+
+void Recorder::restore(const SavedState& state) {
+  NumberRowReader row(state.row("recorder"));
+  numbers_of(row, *this);
+  row.finish();
+  const Layout& layout = stack_.layout();
+  watch_.restore(unpacked_spikes(state.row("spikes"), layout.segments.size()));
+  for (auto* rows : {&first_rows_, &last_rows_}) {
+    if (!rows->empty() && rows->size() != layout.segments.size()) throw std::range_error("rows of another stack");
+    for (std::size_t s = 0; s < rows->size(); ++s) {
+      (*rows)[s].layer = layout.segments[s].layer;
+      (*rows)[s].sublayer = layout.segments[s].sublayer;
+    }
+  }
+  files_.emplace(opened(&state));
+}
+
+double Recorder::seconds() const {
+  return seconds_before_ + std::chrono::duration<double>(Clock::now() - start_).count();
+}
 
 Watcher* Recorder::watcher_for(std::int64_t step) {
   streams_due_ = !columns_.empty() && is_due(step, config_.record.layers_every, config_.train.steps);
@@ -104,6 +175,9 @@ void Recorder::skip_gradient_found(std::size_t segment, const at::Tensor& gradie
 void Recorder::step_done(const StepResult& result) {
   const RecordConfig& record = config_.record;
   last_step_ = result.step;
+  std::map<const CsvFile*, std::uint64_t> lengths;
+  if (result.last)
+    for (const CsvFile* file : files_->all()) lengths[file] = file->length();
   const bool always = result.last || result.finding.has_value();
   const bool step_due = always || is_due(result.step, record.steps_every, config_.train.steps);
   {
@@ -120,16 +194,36 @@ void Recorder::step_done(const StepResult& result) {
     spikes_ = watch_.add({result.step, result.loss, result.grad_norm, grad_norms, update_ratios});
     write_spikes(spikes_.ended);
 
-    if (step_due || result.eval_loss) write_step(result);
+    if (step_due || result.eval_loss) files_->steps.write(step_cells(result));
     if (always || is_due(result.step, record.layers_every, config_.train.steps)) {
       write_layers(result.step, rows);
-      if (tensors_) write_tensors(result);
+      if (files_->tensors) write_tensors(result);
       if (first_rows_.empty()) first_rows_ = rows;
       last_rows_ = std::move(rows);
     }
   }
   if (step_due) write_timing(result);
+  if (result.last) note_longer_run(result, lengths);
   flush_when_due();
+}
+
+void Recorder::note_longer_run(const StepResult& result,
+                               const std::map<const CsvFile*, std::uint64_t>& lengths_before) {
+  const auto due = [&](std::int64_t every) { return result.finding || is_due(result.step, every, no_last_step); };
+  const auto note = [&](const CsvFile& file, bool kept) {
+    longer_run_files_[&file] = {file.length(), kept ? file.length() : lengths_before.at(&file), {}};
+  };
+  const std::int64_t evaluate_every = config_.train.evaluate_every;
+  const bool evaluated = evaluate_every > 0 && is_due(result.step, evaluate_every, no_last_step);
+  const bool step_row = evaluated || due(config_.record.steps_every);
+  note(files_->steps, step_row && result.eval_loss.has_value() == evaluated);
+  if (step_row && !evaluated && result.eval_loss) {
+    StepResult without = result;
+    without.eval_loss.reset();
+    longer_run_files_[&files_->steps].longer_run_text = files_->steps.line_of(step_cells(without));
+  }
+  note(files_->layers, due(config_.record.layers_every));
+  if (files_->tensors) note(*files_->tensors, due(config_.record.layers_every));
 }
 
 void Recorder::flush_when_due() {
@@ -141,26 +235,24 @@ void Recorder::flush_when_due() {
 }
 
 void Recorder::flush() {
-  for (CsvFile* file : {&steps_, &layers_, &spikes_file_, &timing_}) file->flush();
-  if (tensors_) tensors_->flush();
+  for (CsvFile* file : files_->all()) file->flush();
 }
 
-void Recorder::write_step(const StepResult& result) {
+std::vector<Cell> Recorder::step_cells(const StepResult& result) const {
   const std::optional<double> update_norm =
       result.update ? std::optional(root_of_sum(result.update->update_squares)) : std::nullopt;
-  const Cell row[] = {result.step,
-                      result.tokens,
-                      result.learning_rate,
-                      result.loss,
-                      result.grad_norm,
-                      result.clip_factor,
-                      root_of_sum(result.weight_squares),
-                      cell(update_norm),
-                      cell(result.eval_loss),
-                      std::int64_t{spikes_.loss},
-                      std::int64_t{spikes_.grad_norm},
-                      result.nonfinite};
-  steps_.write(row);
+  return {result.step,
+          result.tokens,
+          result.learning_rate,
+          result.loss,
+          result.grad_norm,
+          result.clip_factor,
+          root_of_sum(result.weight_squares),
+          cell(update_norm),
+          cell(result.eval_loss),
+          std::int64_t{spikes_.loss},
+          std::int64_t{spikes_.grad_norm},
+          result.nonfinite};
 }
 
 void Recorder::write_layers(std::int64_t step, const std::vector<LayerRow>& rows) {
@@ -182,7 +274,7 @@ void Recorder::write_layers(std::int64_t step, const std::vector<LayerRow>& rows
       else
         cells[c] = selected(column) ? cell(measured_value(row, column)) : Cell{};
     }
-    layers_.write(cells);
+    files_->layers.write(cells);
   }
 }
 
@@ -197,7 +289,7 @@ void Recorder::write_tensors(const StepResult& result) {
                         cell(rows[e].update_norm),
                         cell(rows[e].update_ratio),
                         cell(spectral_norm(stack_.store().parameter(name)))};
-    tensors_->write(row);
+    files_->tensors->write(row);
   }
 }
 
@@ -205,7 +297,7 @@ void Recorder::write_timing(const StepResult& result) {
   const double now = seconds(), elapsed = now - timed_at_;
   const Cell row[] = {result.step, now, static_cast<double>(result.tokens - timed_tokens_) / elapsed,
                       (recording_seconds_ - timed_recording_) / elapsed};
-  timing_.write(row);
+  files_->timing.write(row);
   timed_at_ = now;
   timed_recording_ = recording_seconds_;
   timed_tokens_ = result.tokens;
@@ -213,7 +305,7 @@ void Recorder::write_timing(const StepResult& result) {
 
 void Recorder::write_spikes(const std::vector<SpikeRow>& rows) {
   for (const SpikeRow& row : rows) {
-    spikes_file_.write(cells(row));
+    files_->spikes.write(cells(row));
     ++spike_rows_[static_cast<std::size_t>(row.series)];
   }
 }

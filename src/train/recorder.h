@@ -2,6 +2,7 @@
 
 #include <array>
 #include <chrono>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -19,9 +20,16 @@ namespace gradflow {
 /// boundaries of the stack on the steps whose layer rows are due, and keeps account of the time that it takes.
 class Recorder final : public Observer, private Watcher {
  public:
-  /// Creates the files in `folder` with their headers. Throws Error when one cannot be written.
-  Recorder(const Config& config, Stack& stack, at::Device device, const std::string& folder);
+  /// Writes nothing yet.
+  Recorder(const Config& config, Stack& stack, at::Device device, std::string folder);
 
+  /// Creates the files in the folder with their headers. Throws Error when one cannot be written.
+  void begin() override;
+  /// Syncs the files.
+  void save(SavedState& state) override;
+  /// Goes on in the files that are there, behind what stood in them. Throws Error when one cannot be written or has
+  /// other columns.
+  void restore(const SavedState& state) override;
   Watcher* watcher_for(std::int64_t step) override;
   void evaluation_starts() override;
   void step_done(const StepResult& result) override;
@@ -36,12 +44,23 @@ class Recorder final : public Observer, private Watcher {
   /// The rows of the first and the latest step whose layer rows were written.
   const std::vector<LayerRow>& first_rows() const { return first_rows_; }
   const std::vector<LayerRow>& last_rows() const { return last_rows_; }
-  double seconds() const;  ///< since the recorder was made
+  double seconds() const;  ///< since the recorder was made, and in the runs before that this one goes on from
   double recording_seconds() const { return recording_seconds_; }
 
  private:
   using Clock = std::chrono::steady_clock;
   class Stopwatch;
+
+  /// The CSV files, open.
+  struct Files {
+    CsvFile steps, layers, spikes, timing;
+    std::optional<CsvFile> tensors;
+
+    std::vector<CsvFile*> all();
+  };
+  Files opened(const SavedState* from) const;
+  template <class NumberRow, class Self>
+  static void numbers_of(NumberRow& row, Self& self);
 
   void forward_done(std::size_t segment, const Stream& input, const Stream& output, const Inside& inside,
                     const Batch& batch) override;
@@ -49,7 +68,9 @@ class Recorder final : public Observer, private Watcher {
   Taps taps() const override { return details_ ? details_->taps() : Taps{}; }
   void skip_gradient_found(std::size_t segment, const at::Tensor& gradient) override;
 
-  void write_step(const StepResult& result);
+  std::vector<Cell> step_cells(const StepResult& result) const;
+  /// What the last step would have left in the files if it were not the last.
+  void note_longer_run(const StepResult& result, const std::map<const CsvFile*, std::uint64_t>& lengths_before);
   void write_layers(std::int64_t step, const std::vector<LayerRow>& rows);
   void write_tensors(const StepResult& result);
   void write_timing(const StepResult& result);
@@ -66,13 +87,15 @@ class Recorder final : public Observer, private Watcher {
   SpikeWatch watch_;
   StepSpikes spikes_;
   std::array<std::int64_t, 2> spike_rows_{};
-  CsvFile steps_, layers_, spikes_file_, timing_;
-  std::optional<CsvFile> tensors_;
+  std::string folder_;
+  std::optional<Files> files_;                            // once the run has begun
+  std::map<const CsvFile*, SavedFile> longer_run_files_;  // after the last step
   std::vector<LayerRow> first_rows_, last_rows_;
   bool streams_due_ = false;
   std::int64_t last_step_ = 0;
 
   Clock::time_point start_;
+  double seconds_before_ = 0;  // of the run that this one goes on from
   double recording_seconds_ = 0;
   double flushed_at_ = 0;
   double timed_at_ = 0, timed_recording_ = 0;  // of the last row of timing.csv

@@ -56,6 +56,7 @@ class RecorderTest : public ::testing::Test {
 
 TEST_F(RecorderTest, NamesTheSubLayerThatMovedBeforeTheLoss) {
   Recorder recorder(config_, stack(), at::kCPU, folder_.path());
+  recorder.begin();
   for (std::int64_t number = 1; number <= 100; ++number) {
     StepResult result = step(number);
     // The feed-forward of block 2 jumps two steps before the loss; too small a share to show in the global norm.
@@ -81,6 +82,7 @@ TEST_F(RecorderTest, WritesTheStepsThatAreDueAndAlwaysTheFirstAndLast) {
   config_.record.steps_every = 40;
   config_.record.layers_every = 70;
   Recorder recorder(config_, stack(), at::kCPU, folder_.path());
+  recorder.begin();
   for (std::int64_t number = 1; number <= 100; ++number) {
     StepResult result = step(number);
     if (number == 55) result.eval_loss = 1.5;
@@ -100,6 +102,7 @@ TEST_F(RecorderTest, WritesTheStepsThatAreDueAndAlwaysTheFirstAndLast) {
 TEST_F(RecorderTest, LooksOnlyWhenLayerRowsAreDue) {
   config_.record.layers_every = 10;
   Recorder recorder(config_, stack(), at::kCPU, folder_.path());
+  recorder.begin();
   EXPECT_NE(recorder.watcher_for(1), nullptr);
   EXPECT_EQ(recorder.watcher_for(9), nullptr);
   EXPECT_NE(recorder.watcher_for(10), nullptr);
@@ -108,6 +111,7 @@ TEST_F(RecorderTest, LooksOnlyWhenLayerRowsAreDue) {
 TEST_F(RecorderTest, WithoutQuantitiesNeverLooks) {
   config_.record.quantities = {"none"};
   Recorder recorder(config_, stack(), at::kCPU, folder_.path());
+  recorder.begin();
   EXPECT_EQ(recorder.watcher_for(1), nullptr);
 }
 
@@ -115,6 +119,7 @@ TEST_F(RecorderTest, AStepThatIsNotFiniteIsAlwaysWritten) {
   config_.record.steps_every = 1000;
   config_.record.layers_every = 1000;
   Recorder recorder(config_, stack(), at::kCPU, folder_.path());
+  recorder.begin();
   recorder.step_done(step(1));
   StepResult bad = step(2);
   bad.loss = std::nan("");
@@ -133,6 +138,7 @@ TEST_F(RecorderTest, AStepThatIsNotFiniteIsAlwaysWritten) {
 
 TEST_F(RecorderTest, TheSummaryHasProfilesOfTheFirstAndLastStep) {
   Recorder recorder(config_, stack(), at::kCPU, folder_.path());
+  recorder.begin();
   RunAccount account;
   for (std::int64_t number = 1; number <= 100; ++number) {
     StepResult result = step(number);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/profile.h"
+#include "core/number_row.h"
 #include "core/numbers.h"
 #include "output/text_table.h"
 
@@ -93,7 +94,10 @@ std::string text_of(double value) { return significant(value, 4); }
 
 void RunAccount::step_done(const StepResult& result) {
   tokens = result.tokens;
-  losses.push_back(result.loss);
+  steps = result.step;
+  if (!first_loss) first_loss = result.loss;
+  if (last_losses.size() == final_losses) last_losses.erase(last_losses.begin());
+  last_losses.push_back(result.loss);
   if (std::isfinite(result.loss) && (!best || result.loss < best->loss)) best = Best{result.loss, result.step};
   if (result.eval_loss) eval_loss = result.eval_loss;
   if (result.clip_factor < 1) ++clipped_steps;
@@ -101,15 +105,43 @@ void RunAccount::step_done(const StepResult& result) {
   tensors_without_gradient = std::count(result.gradients.squares.begin(), result.gradients.squares.end(), 0.0);
 }
 
+template <class NumberRow, class Account>
+void RunAccount::numbers_of(NumberRow& row, Account& account) {
+  row(account.tokens);
+  row(account.steps);
+  row(account.first_loss);
+  row(account.last_losses);
+  row.optional(account.best, [](auto& inner, auto& best) {
+    inner(best.loss);
+    inner(best.step);
+  });
+  row(account.eval_loss);
+  row(account.clipped_steps);
+  row(account.skipped_steps);
+  row(account.tensors_without_gradient);
+}
+
+void RunAccount::save(SavedState& state) {
+  NumberRowWriter row;
+  numbers_of(row, *this);
+  state.rows["account"] = row.take();
+}
+
+void RunAccount::restore(const SavedState& state) {
+  NumberRowReader row(state.row("account"));
+  numbers_of(row, *this);
+  row.finish();
+}
+
 std::optional<Verdict> RunSummary::verdict() const {
-  return verdict_of(account.losses, facts.unigram_entropy, stopped_at.has_value());
+  return verdict_of(account.last_losses, facts.unigram_entropy, stopped_at.has_value());
 }
 
 std::string RunSummary::stop_reason() const {
   if (!stopped_at) return {};
   const std::string place = fmt::format("layer {} ({})", stopped_at->layer, stopped_at->sublayer);
   const std::string_view activations = stopped_at->activation_finite ? "finite" : "not finite either";
-  const std::string step = fmt::format("non-finite value at step {}: ", account.losses.size());
+  const std::string step = fmt::format("non-finite value at step {}: ", account.steps);
   switch (stopped_at->kind) {
     case NonfiniteFinding::Kind::loss: return step + "the loss; every gradient is finite";
     case NonfiniteFinding::Kind::update:
@@ -129,10 +161,10 @@ Json RunSummary::json() const {
 
   Json json = {
       {"verdict", word ? Json(name_of(*word)) : Json()},
-      {"steps", account.losses.size()},
+      {"steps", account.steps},
       {"tokens", account.tokens},
-      {"first_loss", number(account.losses.empty() ? std::nullopt : std::optional(account.losses.front()))},
-      {"final_loss", number(final_loss(account.losses))},
+      {"first_loss", number(account.first_loss)},
+      {"final_loss", number(final_loss(account.last_losses))},
       {"best_loss", number(account.best ? std::optional(account.best->loss) : std::nullopt)},
       {"best_step", account.best ? Json(account.best->step) : Json()},
       {"eval_loss", number(account.eval_loss)},
@@ -156,9 +188,12 @@ Json RunSummary::json() const {
                     {"tokens", *facts.text_tokens},
                     {"distinct_tokens", facts.distinct_tokens.value_or(0)}};
   if (stopped_at)
-    json["nonfinite"] = {{"step", account.losses.size()},    {"kind", name_of(stopped_at->kind)},
-                         {"tensor", stopped_at->tensor},     {"layer", stopped_at->layer},
-                         {"sublayer", stopped_at->sublayer}, {"activation_finite", stopped_at->activation_finite}};
+    json["nonfinite"] = {{"step", account.steps},
+                         {"kind", name_of(stopped_at->kind)},
+                         {"tensor", stopped_at->tensor},
+                         {"layer", stopped_at->layer},
+                         {"sublayer", stopped_at->sublayer},
+                         {"activation_finite", stopped_at->activation_finite}};
   json["profiles"] = {{"first_step", profiles_json(recorder.first_rows(), config.model.depth)},
                       {"last_step", profiles_json(recorder.last_rows(), config.model.depth)}};
   json["recording"] = {{"seconds", recorder.recording_seconds()},
@@ -171,9 +206,9 @@ std::string RunSummary::text() const {
   const std::optional<Verdict> word = verdict();
 
   TextTable facts_table(2);
-  std::string loss = fmt::format("{} first, {} last", text_of(account.losses.front()),
-                                 text_of(final_loss(account.losses).value_or(NAN)));
-  if (account.losses.size() > 1) loss += fmt::format(" (mean of {})", std::min<std::size_t>(20, account.losses.size()));
+  std::string loss = fmt::format("{} first, {} last", text_of(account.first_loss.value_or(NAN)),
+                                 text_of(final_loss(account.last_losses).value_or(NAN)));
+  if (account.steps > 1) loss += fmt::format(" (mean of {})", account.last_losses.size());
   facts_table.add({"verdict", word ? std::string(name_of(*word)) : "–"});
   facts_table.add({"loss", loss});
   if (account.eval_loss) facts_table.add({"validation loss", text_of(*account.eval_loss)});
@@ -190,7 +225,7 @@ std::string RunSummary::text() const {
       {"spikes", fmt::format("{} in the loss, {} in the gradient norm", recorder.spike_rows(SpikeSeries::loss),
                              recorder.spike_rows(SpikeSeries::grad_norm))});
   if (config.train.clip_norm)
-    facts_table.add({"clipped", fmt::format("{} of {} steps", account.clipped_steps, account.losses.size())});
+    facts_table.add({"clipped", fmt::format("{} of {} steps", account.clipped_steps, account.steps)});
   facts_table.add({"recording", fmt::format("{:.1f} % of {} s", 100 * recorder.recording_seconds() / recorder.seconds(),
                                             significant(recorder.seconds(), 3))});
 

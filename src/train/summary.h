@@ -18,6 +18,8 @@ namespace gradflow {
 class RunAccount final : public Observer {
  public:
   void step_done(const StepResult& result) override;
+  void save(SavedState& state) override;
+  void restore(const SavedState& state) override;
 
   struct Best {
     double loss = 0;
@@ -25,12 +27,18 @@ class RunAccount final : public Observer {
   };
 
   std::int64_t tokens = 0;
-  std::vector<double> losses;                 ///< of every step
+  std::int64_t steps = 0;                     ///< done
+  std::optional<double> first_loss;           ///< of the first of them
+  std::vector<double> last_losses;            ///< of the newest, at most `final_losses`
   std::optional<Best> best;                   ///< smallest finite loss
   std::optional<double> eval_loss;            ///< latest
   std::int64_t clipped_steps = 0;             ///< clip_factor below 1
   std::int64_t skipped_steps = 0;             ///< without an update because of a non-finite value
   std::int64_t tensors_without_gradient = 0;  ///< parameters whose gradient was exactly zero in the latest step
+
+ private:
+  template <class NumberRow, class Account>
+  static void numbers_of(NumberRow& row, Account& account);
 };
 
 /// Everything that is known when a run is over.

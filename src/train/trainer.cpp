@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "config/derived.h"
+#include "core/interrupt.h"
 #include "measure/nonfinite.h"
 
 namespace gradflow {
@@ -21,21 +22,53 @@ Batch on_device(Batch batch, at::Device device) {
 }  // namespace
 
 Trainer::Trainer(const Config& config, Stack& stack, const DataSource& data, at::Device device,
-                 std::vector<Observer*> observers)
+                 std::vector<Observer*> observers, Checkpoints* checkpoints)
     : config_(config),
       stack_(stack),
       data_(data),
       device_(device),
       observers_(std::move(observers)),
+      checkpoints_(checkpoints),
       optimizer_(config.train, stack.store()) {}
 
-std::optional<NonfiniteFinding> Trainer::run() {
-  for (std::int64_t s = 1; s <= config_.train.steps; ++s) {
-    const StepResult result = step(s);
-    for (Observer* observer : observers_) observer->step_done(result);
-    if (result.finding && config_.train.on_nonfinite == OnNonfinite::stop) return result.finding;
+void Trainer::resume() {
+  if (checkpoints_ == nullptr) return;
+  const std::optional<Position> there = checkpoints_->restore();
+  if (!there) return;
+  position_ = *there;
+  optimizer_.restore(position_.updates);
+}
+
+Ending Trainer::run() {
+  if (position_.step == 0)
+    for (Observer* observer : observers_) observer->begin();
+  while (position_.step < config_.train.steps) {
+    const std::optional<StepResult> result = undisturbed_step(position_.step + 1);
+    if (!result) {
+      if (checkpoints_ != nullptr) checkpoints_->save(position_);
+      return {.interrupted = true};
+    }
+    position_ = {result->step, result->tokens, optimizer_.updates()};
+    for (Observer* observer : observers_) observer->step_done(*result);
+    if (result->finding && config_.train.on_nonfinite == OnNonfinite::stop) {
+      if (checkpoints_ != nullptr) checkpoints_->save_stopped(position_);
+      return {.stopped_at = result->finding};
+    }
+    if (checkpoints_ != nullptr && checkpoints_->due(position_.step)) checkpoints_->save(position_);
   }
-  return std::nullopt;
+  return {};
+}
+
+std::optional<StepResult> Trainer::undisturbed_step(std::int64_t step) {
+  if (interrupted() != 0) return std::nullopt;
+  // Running statistics are all that changes before the optimizer writes, and nobody gives up after that.
+  const at::Tensor statistics = stack_.store().statistics().clone();
+  try {
+    return this->step(step);
+  } catch (const Interrupted&) {
+    stack_.store().statistics().copy_(statistics);
+    return std::nullopt;
+  }
 }
 
 StepResult Trainer::step(std::int64_t step) {
@@ -44,8 +77,8 @@ StepResult Trainer::step(std::int64_t step) {
   if (train.evaluate_every > 0 && is_due(step, train.evaluate_every, train.steps)) result.eval_loss = evaluate(step);
 
   const std::vector<Batch> batches = batches_of(step);
-  for (const Batch& batch : batches) tokens_ += batch.tokens;
-  result.tokens = tokens_;
+  result.tokens = position_.tokens;
+  for (const Batch& batch : batches) result.tokens += batch.tokens;
   result.loss = forward_and_backward(step, batches);
   result.gradients = gradient_sums(stack_.store());
   result.grad_norm = result.gradients.norm();
@@ -100,8 +133,10 @@ double Trainer::forward_and_backward(std::int64_t step, const std::vector<Batch>
 
 std::vector<Batch> Trainer::batches_of(std::int64_t step) const {
   std::vector<Batch> batches;
-  for (std::int64_t micro = 0; micro < config_.train.accumulation; ++micro)
+  for (std::int64_t micro = 0; micro < config_.train.accumulation; ++micro) {
+    give_up_if_overdue();
     batches.push_back(on_device(data_.training_batch(step, micro), device_));
+  }
   return batches;
 }
 
@@ -109,6 +144,7 @@ double Trainer::evaluate(std::int64_t step) {
   for (Observer* observer : observers_) observer->evaluation_starts();
   double sum = 0;
   for (std::int64_t index = 0; index < config_.train.evaluate_batches; ++index) {
+    give_up_if_interrupted();  // nothing has been done of the step yet
     const Batch batch = on_device(data_.validation_batch(index), device_);
     sum += stack_.forward({.batch = &batch, .step = step, .training = false, .keep = false, .update_statistics = false})
                .item<double>();

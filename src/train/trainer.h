@@ -6,22 +6,37 @@
 #include "config/config.h"
 #include "data/source.h"
 #include "model/stack.h"
+#include "train/checkpoint.h"
 #include "train/observer.h"
 #include "train/optimizer.h"
 
 namespace gradflow {
 
+/// How a training run ended, if not with its last step.
+struct Ending {
+  std::optional<NonfiniteFinding> stopped_at;  ///< a non-finite value with on_nonfinite `stop`
+  bool interrupted = false;                    ///< a caught signal (core/interrupt.h) arrived
+};
+
 /// The training loop: data through the stack, gradients into the optimizer, results to the observers.
 class Trainer {
  public:
-  /// All references must outlive the trainer; observers are told in this order.
+  /// All references must outlive the trainer; observers are told in this order. Without `checkpoints` none are written.
   Trainer(const Config& config, Stack& stack, const DataSource& data, at::Device device,
-          std::vector<Observer*> observers);
+          std::vector<Observer*> observers, Checkpoints* checkpoints = nullptr);
 
-  /// Steps 1 … train.steps, or until a non-finite value with on_nonfinite `stop`. What was found then is returned.
-  std::optional<NonfiniteFinding> run();
+  /// Takes up the newest checkpoint, if there is one.
+  void resume();
+  /// The steps that are left up to train.steps, or until a non-finite value with on_nonfinite `stop`, or until a
+  /// signal: the step is finished then, unless that takes seconds; it is given up in that case, and made again by
+  /// whoever resumes.
+  Ending run();
+
+  const Position& position() const { return position_; }
 
  private:
+  /// The step, unless a signal came that could not wait until its end; then everything stands as before it.
+  std::optional<StepResult> undisturbed_step(std::int64_t step);
   StepResult step(std::int64_t step);
   double forward_and_backward(std::int64_t step, const std::vector<Batch>& batches);
   std::vector<Batch> batches_of(std::int64_t step) const;
@@ -36,8 +51,9 @@ class Trainer {
   const DataSource& data_;
   at::Device device_;
   std::vector<Observer*> observers_;
+  Checkpoints* checkpoints_;
   Optimizer optimizer_;
-  std::int64_t tokens_ = 0;
+  Position position_;
 };
 
 }  // namespace gradflow

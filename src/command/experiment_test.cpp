@@ -1,0 +1,456 @@
+// One run, in this process: what is kept when it is interrupted, and how it goes on.
+
+#include "command/experiment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <vector>
+
+#include "core/files.h"
+#include "core/interrupt.h"
+#include "output/safetensors.h"
+#include "testing/temporary_folder.h"
+
+namespace gradflow {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Words = std::vector<std::string>;
+
+/// Sends this process a signal when a step is done.
+class Interrupter final : public Observer {
+ public:
+  Interrupter(std::int64_t step, int signal) : step_(step), signal_(signal) {}
+  void step_done(const StepResult& result) override {
+    if (result.step == step_) ::raise(signal_);
+  }
+
+ private:
+  std::int64_t step_;
+  int signal_;
+};
+
+/// Two blocks, 24 steps, with everything on that has a state.
+constexpr const char* small = R"({"model": {"depth": 2, "width": 8, "heads": 2, "dropout": 0.1},
+  "data": {"vocabulary": 16, "context": 8}, "train": {"steps": 24, "batch": 4, "evaluate_every": 7},
+  "record": {"layers_every": 5, "tensors": true}})";
+
+class ExperimentTest : public ::testing::Test {
+ protected:
+  ExperimentTest() {
+    write_file_atomically(folder_ / "small.json", small);
+    catch_interrupts();
+    forget_interrupt();
+  }
+  ~ExperimentTest() override {
+    forget_interrupt();
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) ::signal(signal, SIG_DFL);
+  }
+
+  std::string path(const std::string& name) const { return folder_ / name; }
+
+  ExperimentResult run(const std::string& name, const Words& overrides, ExperimentOptions options = {}) {
+    forget_interrupt();
+    catch_interrupts();  // a first signal has given SIGINT back its own way
+    options.out = path(name);
+    std::ostringstream terminal;
+    const Prepared prepared = prepare(folder_ / "small.json", overrides);
+    ExperimentResult result;
+    try {
+      result = run_experiment(prepared, options, terminal);
+    } catch (...) {
+      said_ = terminal.str();
+      throw;
+    }
+    said_ = terminal.str();
+    return result;
+  }
+
+  /// The same, ended by a signal after a step.
+  ExperimentResult run_until(std::int64_t step, const std::string& name, const Words& overrides, bool resume = false,
+                             int signal = SIGTERM) {
+    Interrupter interrupter(step, signal);
+    return run(name, overrides, {.resume = resume, .observer = &interrupter});
+  }
+
+  std::string error_of(const std::string& name, const Words& overrides, ExperimentOptions options = {}) {
+    try {
+      run(name, overrides, options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  nlohmann::json json(const std::string& name, const std::string& file) const {
+    return nlohmann::json::parse(read_file(path(name) + '/' + file));
+  }
+
+  Words checkpoints(const std::string& name) const {
+    Words files;
+    if (fs::exists(path(name) + "/checkpoint"))
+      for (const auto& entry : fs::directory_iterator(path(name) + "/checkpoint"))
+        files.push_back(entry.path().filename().string());
+    std::sort(files.begin(), files.end());
+    return files;
+  }
+
+  /// All CSV files but timing.csv, by name.
+  std::map<std::string, std::string> tables(const std::string& name) const {
+    std::map<std::string, std::string> result;
+    for (const auto& entry : fs::directory_iterator(path(name)))
+      if (const std::string file = entry.path().filename().string(); file.ends_with(".csv") && file != "timing.csv")
+        result[file] = read_file(entry.path().string());
+    return result;
+  }
+
+  /// Weights, moments, running statistics and what the observers remember but for their clocks, as bytes.
+  std::map<std::string, std::string> tensors(const std::string& name, std::int64_t step) const {
+    const SafetensorsFile file(path(name) + "/checkpoint/step-" + std::to_string(step) + ".safetensors");
+    std::map<std::string, std::string> result;
+    for (const TensorPlace& place : file.tensors()) {
+      if (place.name == "state.recorder") continue;
+      std::string& bytes = result[place.name];
+      bytes.resize(place.end - place.begin);
+      file.read(place, std::as_writable_bytes(std::span(bytes)));
+    }
+    return result;
+  }
+
+  nlohmann::json summary(const std::string& name) const {
+    nlohmann::json json = this->json(name, "summary.json");
+    json.erase("recording");
+    return json;
+  }
+
+  void expect_same(const std::string& name, const std::string& whole, std::int64_t steps) const {
+    EXPECT_EQ(tables(name), tables(whole)) << name;
+    EXPECT_TRUE(tensors(name, steps) == tensors(whole, steps)) << name;
+    EXPECT_EQ(summary(name), summary(whole)) << name;
+  }
+
+  TemporaryFolder folder_;
+  std::string said_;  // on the terminal
+};
+
+TEST_F(ExperimentTest, EndsWithACheckpointThatHoldsEveryTensorByName) {
+  run("run", {"optimizer=adamw"});
+  EXPECT_THAT(checkpoints("run"), ElementsAre("step-24.safetensors"));
+  const SafetensorsFile file(path("run") + "/checkpoint/step-24.safetensors");
+  EXPECT_EQ(file.metadata().at("step"), "24");
+  EXPECT_EQ(file.metadata().at("updates"), "24");
+  EXPECT_EQ(file.metadata().at("tokens"), std::to_string(24 * 4 * 8));
+  EXPECT_EQ(nlohmann::json::parse(file.metadata().at("config"))["model"]["depth"], 2);
+  const TensorPlace* weight = file.find("block.1.ffn.in.weight");
+  ASSERT_NE(weight, nullptr);
+  EXPECT_THAT(weight->shape, ElementsAre(32, 8));
+  for (const char* name : {"first_moment.block.1.ffn.in.weight", "second_moment.block.1.ffn.in.weight"}) {
+    ASSERT_NE(file.find(name), nullptr) << name;
+    EXPECT_EQ(file.find(name)->shape, weight->shape);
+  }
+}
+
+TEST_F(ExperimentTest, ASignalEndsItWithACheckpointAndItsNameInTheManifest) {
+  for (const auto& [signal, name] : {std::pair(SIGINT, "SIGINT"), {SIGTERM, "SIGTERM"}, {SIGUSR1, "SIGUSR1"}}) {
+    const ExperimentResult result = run_until(9, name, {}, false, signal);
+    EXPECT_EQ(result.exit, Exit::interrupted);
+    EXPECT_THAT(said_,
+                AllOf(HasSubstr(std::string("interrupted by ") + name + " after step 9"), HasSubstr("--resume")));
+    EXPECT_EQ(json(name, "manifest.json")["status"], "interrupted");
+    EXPECT_EQ(json(name, "manifest.json")["reason"], std::string(name) + " after step 9");
+    EXPECT_THAT(checkpoints(name), ElementsAre("step-9.safetensors"));
+    EXPECT_FALSE(fs::exists(path(name) + "/summary.json"));
+  }
+}
+
+TEST_F(ExperimentTest, KeepsTheNewestCheckpoints) {
+  run("run", {"checkpoint.every=5", "checkpoint.keep=3"});
+  EXPECT_THAT(checkpoints("run"), ElementsAre("step-15.safetensors", "step-20.safetensors", "step-24.safetensors"));
+  run("one", {"checkpoint.every=5", "checkpoint.keep=1"});
+  EXPECT_THAT(checkpoints("one"), ElementsAre("step-24.safetensors"));
+}
+
+/// A run that is interrupted twice equals one that never was, whatever is trained.
+class ResumeTest : public ExperimentTest, public ::testing::WithParamInterface<Words> {};
+
+TEST_P(ResumeTest, EqualsTheUninterruptedRunBitForBit) {
+  const Words& overrides = GetParam();
+  run("whole", overrides);
+  EXPECT_EQ(run_until(6, "parts", overrides).exit, Exit::interrupted);
+  EXPECT_EQ(run_until(17, "parts", overrides, true).exit, Exit::interrupted);
+  EXPECT_EQ(run("parts", overrides, {.resume = true}).exit, Exit::done);
+  expect_same("parts", "whole", 24);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Transformer, ResumeTest,
+    ::testing::Values(Words{}, Words{"optimizer=sgd", "momentum=0.9"}, Words{"optimizer=adam", "weight_decay=0.1"},
+                      Words{"accumulation=3", "padding_fraction=0.25"},
+                      Words{"norm=batchnorm", "placement=post", "accumulation=2"}, Words{"dtype=float64"},
+                      Words{"dtype=bfloat16"}, Words{"recompute=true", "depth=3"},
+                      Words{"branch_warmup=20", "warmup=10", "decay=cosine"},
+                      Words{"tie_embeddings=true", "clip_norm=0.5"}, Words{"placement=resi_dual"},
+                      Words{"residual=layerscale", "initialization=fixup", "norm=none", "placement=none"},
+                      Words{"steps_every=4", "layers_every=100"}, Words{"quantities=none"},
+                      Words{"on_nonfinite=skip"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Tasks, ResumeTest,
+    ::testing::Values(Words{"task=copy"}, Words{"task=reverse"}, Words{"task=sort"}, Words{"task=majority"},
+                      Words{"task=modular"}, Words{"task=random"}, Words{"task=quadratic"},
+                      Words{"task=text", "data.files=README.md", "data.vocabulary=256"},
+                      Words{"task=text", "data.files=README.md", "tokenizer=character", "data.vocabulary=null"}));
+
+INSTANTIATE_TEST_SUITE_P(Feedforward, ResumeTest,
+                         ::testing::Values(Words{"stack=mlp", "task=teacher", "dropout=0"},
+                                           Words{"stack=mlp", "task=clusters", "norm=batchnorm", "dropout=0"},
+                                           Words{"stack=mlp", "task=identity", "dropout=0"},
+                                           Words{"stack=resnet", "task=cifar10", "depth=3", "norm=batchnorm",
+                                                 "dropout=0", "side=8"}));
+
+/// Loss spikes at steps 18 and 22 by a learning rate far too high: an episode is open at the cuts.
+TEST_F(ExperimentTest, SpikesInProgressGoOn) {
+  const Words overrides = {"steps=60",
+                           "learning_rate=0.3",
+                           "record.spikes.min_count=4",
+                           "record.spikes.window=8",
+                           "record.spikes.level_window=3",
+                           "record.spikes.min_jump_loss=0.01",
+                           "record.spikes.threshold=2",
+                           "record.spikes.min_jump_grad_norm=0.05"};
+  run("whole", overrides);
+  const std::string spikes = read_file(path("whole") + "/spikes.csv");
+  ASSERT_GT(std::count(spikes.begin(), spikes.end(), '\n'), 3) << "no spikes to go on with";
+  std::size_t open = 0;
+  for (const std::int64_t cut : {11, 17, 23, 31, 44}) {
+    const std::string name = "cut" + std::to_string(cut);
+    run_until(cut, name, overrides);
+    // The row of an open episode is not there yet.
+    std::istringstream rows(spikes);
+    for (std::string row; std::getline(rows, row);) {
+      std::vector<std::string> cells;
+      std::istringstream line(row);
+      for (std::string cell; std::getline(line, cell, ',');) cells.push_back(cell);
+      if (cells.size() > 4 && cells[2] != "start_step" && std::stoll(cells[2]) <= cut && std::stoll(cells[4]) >= cut)
+        ++open;
+    }
+    run(name, overrides, {.resume = true});
+    expect_same(name, "whole", 60);
+  }
+  EXPECT_GT(open, 0u) << "no cut within an episode";
+}
+
+TEST_F(ExperimentTest, WeightsAloneWouldNotDo) {
+  // What a resumed run would be if the moments were not restored.
+  run("whole", {});
+  run_until(12, "parts", {});
+  const std::string file = path("parts") + "/checkpoint/step-12.safetensors";
+  {
+    const SafetensorsFile there(file);
+    std::vector<std::string> bytes;
+    std::vector<TensorContent> contents;
+    for (const TensorPlace& place : there.tensors()) {
+      bytes.emplace_back(place.end - place.begin, '\0');
+      if (place.name.find("_moment.") == std::string::npos)
+        there.read(place, std::as_writable_bytes(std::span(bytes.back())));
+    }
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      const TensorPlace& place = there.tensors()[i];
+      contents.push_back({place.name, place.type, place.shape, std::as_bytes(std::span(bytes[i]))});
+    }
+    Metadata metadata = there.metadata();
+    metadata.erase("checksum");
+    write_safetensors(file, metadata, contents);
+  }
+  run("parts", {}, {.resume = true});
+  EXPECT_NE(tables("parts"), tables("whole"));
+}
+
+TEST_F(ExperimentTest, TornLinesAndRowsBehindTheCheckpointAreCutOff) {
+  run("whole", {});
+  run_until(12, "parts", {});
+  for (const char* file : {"steps.csv", "layers.csv", "tensors.csv", "spikes.csv", "timing.csv"})
+    std::ofstream(path("parts") + '/' + file, std::ios::app) << "13,9,whatever\n14,torn";
+  run("parts", {}, {.resume = true});
+  expect_same("parts", "whole", 24);
+}
+
+TEST_F(ExperimentTest, ADamagedCheckpointGivesWayToTheOneBefore) {
+  run("whole", {});
+  run_until(17, "cut", {"checkpoint.every=5"});
+  ASSERT_THAT(checkpoints("cut"), ElementsAre("step-15.safetensors", "step-17.safetensors"));
+  const auto spoil = [&](const std::string& name, const std::string& checkpoint, bool truncate) {
+    const std::string file = path(name) + "/checkpoint/" + checkpoint;
+    std::string bytes = read_file(file);
+    if (truncate)
+      bytes.resize(bytes.size() / 2);
+    else
+      bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
+    write_file_atomically(file, bytes);
+  };
+  for (const bool truncate : {false, true}) {
+    const std::string name = truncate ? "truncated" : "flipped";
+    fs::copy(path("cut"), path(name), fs::copy_options::recursive);
+    spoil(name, "step-17.safetensors", truncate);
+    run(name, {"checkpoint.every=5"}, {.resume = true});
+    EXPECT_THAT(said_, AllOf(HasSubstr("warning: " + path(name) + "/checkpoint/step-17.safetensors: is damaged ("),
+                             HasSubstr("going on from the checkpoint before, of step 15")));
+    expect_same(name, "whole", 24);
+  }
+  // With none left it begins again.
+  spoil("cut", "step-15.safetensors", true);
+  spoil("cut", "step-17.safetensors", false);
+  run("cut", {"checkpoint.every=5"}, {.resume = true});
+  EXPECT_THAT(said_, HasSubstr("starting again from step 1"));
+  expect_same("cut", "whole", 24);
+}
+
+TEST_F(ExperimentTest, ATableThatHasLostRowsMakesItsCheckpointUseless) {
+  run("whole", {});
+  run_until(17, "cut", {"checkpoint.every=5"});
+  fs::resize_file(path("cut") + "/layers.csv", fs::file_size(path("cut") + "/layers.csv") - 1);
+  run("cut", {"checkpoint.every=5"}, {.resume = true});
+  EXPECT_THAT(said_, HasSubstr("layers.csv has "));
+  expect_same("cut", "whole", 24);
+}
+
+TEST_F(ExperimentTest, OtherColumnsAreNeverMixed) {
+  run_until(12, "run", {});
+  std::string steps = read_file(path("run") + "/steps.csv");
+  steps.replace(0, 4, "stop");
+  write_file_atomically(path("run") + "/steps.csv", steps);
+  EXPECT_THAT(error_of("run", {}, {.resume = true}), HasSubstr("steps.csv:1: has other columns than this version"));
+  EXPECT_EQ(read_file(path("run") + "/steps.csv"), steps);
+  EXPECT_THAT(checkpoints("run"), ElementsAre("step-12.safetensors"));
+}
+
+TEST_F(ExperimentTest, MoreStepsGoOnFromTheEndAndEqualALongRun) {
+  // 24 is due for nothing, 25 for a layer row, 28 for an evaluation: the last step writes rows that it would not have
+  // written, or would have written otherwise, in the middle of a run.
+  for (const std::string steps : {"24", "25", "28"})
+    for (const std::string every : {"1", "4"}) {
+      const Words settings = {"record.steps_every=" + every, "learning_rate=0.05"};
+      Words shorter = settings, longer = settings;
+      shorter.push_back("train.steps=" + steps);
+      longer.push_back("train.steps=40");
+      const std::string name = "run" + steps + every, whole = "whole" + steps + every;
+      EXPECT_EQ(run(name, shorter).exit, Exit::done);
+      EXPECT_THAT(error_of(name, longer), HasSubstr("train.steps " + steps + " → 40; go on with --resume"));
+      EXPECT_EQ(run(name, longer, {.resume = true}).exit, Exit::done);
+      run(whole, longer);
+      expect_same(name, whole, 40);
+      EXPECT_EQ(json(name, "config.json")["train"]["steps"], 40);
+      EXPECT_EQ(json(name, "manifest.json")["resumed"][0]["step"], std::stoi(steps));
+      EXPECT_TRUE(run(name, longer).was_finished);
+    }
+}
+
+TEST_F(ExperimentTest, AnotherConfigurationIsNotResumed) {
+  run_until(12, "run", {});
+  const std::string error = error_of("run", {"depth=3", "train.batch=8"}, {.resume = true});
+  EXPECT_THAT(error, AllOf(HasSubstr("model.depth 2 → 3, train.batch 4 → 8; --resume may change only"),
+                           HasSubstr(path("run") + ": ")));
+  EXPECT_EQ(error_of("run", {"threads=2"}, {.resume = true}), "no error");
+  EXPECT_THAT(said_, HasSubstr("warning: compute.threads 1 → 2"));
+}
+
+TEST_F(ExperimentTest, TimesOfAResumedRunAddUp) {
+  run_until(12, "run", {});
+  const std::string before = json("run", "manifest.json")["started"];
+  std::istringstream rows(read_file(path("run") + "/timing.csv"));
+  double seconds = 0;
+  for (std::string row; std::getline(rows, row);)
+    if (row.starts_with("12,")) seconds = std::stod(row.substr(3));
+  ASSERT_GT(seconds, 0);
+  run("run", {}, {.resume = true});
+  std::istringstream all(read_file(path("run") + "/timing.csv"));
+  double last = 0;
+  std::size_t count = 0;
+  for (std::string row; std::getline(all, row);) {
+    if (row.starts_with("step")) continue;
+    const double time = std::stod(row.substr(row.find(',') + 1));
+    EXPECT_GT(time, last) << row;
+    last = time;
+    ++count;
+  }
+  EXPECT_EQ(count, 24u);
+  EXPECT_GT(last, seconds);
+  const auto manifest = json("run", "manifest.json");
+  EXPECT_EQ(manifest["started"], before);
+  ASSERT_EQ(manifest["resumed"].size(), 1u);
+  EXPECT_EQ(manifest["resumed"][0]["step"], 12);
+  EXPECT_EQ(manifest["status"], "finished");
+}
+
+TEST_F(ExperimentTest, WeightsThatAreNotFiniteAreNeverKept) {
+  const Words overrides = {"learning_rate=1e30", "on_nonfinite=continue", "norm=none", "placement=none",
+                           "checkpoint.every=1"};
+  EXPECT_EQ(run("run", overrides).exit, Exit::done);
+  EXPECT_THAT(said_, HasSubstr("the weights are not finite"));
+  for (const std::string& name : checkpoints("run")) {
+    const SafetensorsFile file(path("run") + "/checkpoint/" + name);
+    for (const TensorPlace& place : file.tensors()) {
+      if (place.name.starts_with("state.") || place.name.find("moment.") != std::string::npos) continue;
+      std::vector<float> values((place.end - place.begin) / sizeof(float));
+      file.read(place, std::as_writable_bytes(std::span(values)));
+      EXPECT_TRUE(std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); })) << place.name;
+    }
+  }
+}
+
+TEST_F(ExperimentTest, ADivergedRunKeepsItsLastFiniteWeightsAndIsOver) {
+  const Words overrides = {"learning_rate=1e30", "norm=none", "placement=none", "checkpoint.every=1"};
+  EXPECT_EQ(run("run", overrides).exit, Exit::diverged);
+  const std::int64_t step = json("run", "summary.json")["nonfinite"]["step"];
+  EXPECT_THAT(checkpoints("run"), ::testing::Contains("stopped-" + std::to_string(step) + ".safetensors"));
+  const auto before = tables("run");
+  EXPECT_TRUE(run("run", overrides, {.resume = true}).was_finished);
+  // Killed before it could say so: it stops at the same step again.
+  nlohmann::json manifest = json("run", "manifest.json");
+  manifest["status"] = "running";
+  write_file_atomically(path("run") + "/manifest.json", manifest.dump());
+  EXPECT_EQ(run("run", overrides, {.resume = true}).exit, Exit::diverged);
+  EXPECT_EQ(tables("run"), before);
+}
+
+TEST_F(ExperimentTest, KilledBetweenItsLastCheckpointAndItsEndItIsOnlyClosed) {
+  run("whole", {"learning_rate=0.1"});
+  run("run", {"learning_rate=0.1"});
+  nlohmann::json manifest = json("run", "manifest.json");
+  manifest["status"] = "running";
+  write_file_atomically(path("run") + "/manifest.json", manifest.dump());
+  remove_file(path("run") + "/summary.json");
+  EXPECT_EQ(run("run", {"learning_rate=0.1"}, {.resume = true}).exit, Exit::done);
+  expect_same("run", "whole", 24);
+}
+
+TEST_F(ExperimentTest, ResumingAnEmptyFolderOrOneWithoutCheckpointsStartsAtStepOne) {
+  run("whole", {});
+  create_folders(path("empty"));
+  run("empty", {}, {.resume = true});
+  expect_same("empty", "whole", 24);
+  run_until(8, "cut", {});
+  fs::remove_all(path("cut") + "/checkpoint");
+  run("cut", {}, {.resume = true});
+  expect_same("cut", "whole", 24);
+}
+
+TEST_F(ExperimentTest, MoreMemoryThanIsFreeIsRefusedUnlessForced) {
+  const Words overrides = {"depth=100", "width=16384", "steps=1"};  // 1.3 TB of weights
+  EXPECT_THAT(error_of("run", overrides), AllOf(HasSubstr("the run needs about "), HasSubstr("--force")));
+  EXPECT_FALSE(fs::exists(path("run")));
+}
+
+}  // namespace
+}  // namespace gradflow

@@ -1,0 +1,237 @@
+#include "train/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <utility>
+
+#include "config/resolved.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/numbers.h"
+
+namespace gradflow {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::string_view format_version = "gradflow 1";
+constexpr std::string_view folder_name = "checkpoint", prefix = "step-", ending = ".safetensors";
+
+/// A checkpoint that cannot be gone on from, so that the one before is tried.
+struct Unfit : Error {
+  using Error::Error;
+};
+
+ElementType type_of(const at::Tensor& tensor) {
+  return tensor.scalar_type() == at::kDouble ? ElementType::float64 : ElementType::float32;
+}
+
+std::span<std::byte> bytes_of(const at::Tensor& tensor) {
+  return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
+}
+
+/// What the store holds, on the CPU: the buffers themselves there, copies of them elsewhere.
+class StoreTensors {
+ public:
+  explicit StoreTensors(ParameterStore& store) {
+    const std::pair<std::string_view, at::Tensor*> flat[] = {
+        {"", &store.values()}, {"first_moment.", &store.first_moment()}, {"second_moment.", &store.second_moment()}};
+    for (const auto& [name, buffer] : flat) {
+      const at::Tensor here = buffer->to(at::kCPU);
+      for (const ParameterStore::Entry& entry : store.entries())
+        tensors_.emplace_back(std::string(name) + entry.name,
+                              here.narrow(0, entry.offset, entry.size).view(entry.shape));
+      copied_.emplace_back(*buffer, here);
+    }
+    for (const auto& [name, buffer] : store.buffers()) {
+      tensors_.emplace_back(name, buffer.to(at::kCPU));
+      copied_.emplace_back(buffer, tensors_.back().second);
+    }
+  }
+
+  const std::vector<std::pair<std::string, at::Tensor>>& by_name() const { return tensors_; }
+  /// After the tensors have been written: the store has them too.
+  void hand_back() {
+    for (auto& [there, here] : copied_)
+      if (!there.is_cpu()) there.copy_(here);
+  }
+
+ private:
+  std::vector<std::pair<std::string, at::Tensor>> tensors_;
+  std::vector<std::pair<at::Tensor, at::Tensor>> copied_;
+};
+
+json files_json(const SavedState& state) {
+  json files = json::object();
+  for (const auto& [name, file] : state.files)
+    files[name] = {{"length", file.length},
+                   {"longer_run", {{"length", file.longer_run_length}, {"text", file.longer_run_text}}}};
+  return files;
+}
+
+std::map<std::string, SavedFile> files_from(const json& files) {
+  std::map<std::string, SavedFile> result;
+  for (const auto& [name, file] : files.items())
+    result[name] = {file.at("length").get<std::uint64_t>(), file.at("longer_run").at("length").get<std::uint64_t>(),
+                    file.at("longer_run").at("text").get<std::string>()};
+  return result;
+}
+
+std::int64_t whole_number(const Metadata& metadata, const char* key) {
+  const auto value = parse_integer(metadata.at(key));
+  if (!value || *value < 0) throw std::range_error(std::string(key) + " is no count");
+  return *value;
+}
+
+}  // namespace
+
+Checkpoints::Checkpoints(std::string run_folder, const Config& config, ParameterStore& store,
+                         std::vector<Observer*> observers, Warn warn)
+    : run_folder_(std::move(run_folder)),
+      config_(config),
+      store_(store),
+      observers_(std::move(observers)),
+      warn_(std::move(warn)) {}
+
+std::string Checkpoints::path_of(std::int64_t step) const {
+  return fmt::format("{}/{}/{}{}{}", run_folder_, folder_name, prefix, step, ending);
+}
+
+std::vector<std::int64_t> Checkpoints::steps() const {
+  std::vector<std::int64_t> found;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(run_folder_ + '/' + std::string(folder_name), none)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(prefix) || !name.ends_with(ending)) continue;
+    const auto step = parse_integer(name.substr(prefix.size(), name.size() - prefix.size() - ending.size()));
+    if (step && *step > 0 && path_of(*step).ends_with('/' + name)) found.push_back(*step);
+  }
+  std::sort(found.begin(), found.end(), std::greater<>());
+  return found;
+}
+
+bool Checkpoints::due(std::int64_t step) const {
+  const std::int64_t every = config_.checkpoint.every;
+  return step == config_.train.steps || (every > 0 && step % every == 0);
+}
+
+void Checkpoints::save(const Position& position) {
+  if (position.step == 0 || position.step == saved_step_) return;
+  if (!at::isfinite(store_.values()).all().item<bool>()) {
+    warn_(fmt::format("no checkpoint after step {}: the weights are not finite", position.step));
+    return;
+  }
+  write(path_of(position.step), position);
+  saved_step_ = position.step;
+  const std::vector<std::int64_t> there = steps();
+  for (std::size_t i = static_cast<std::size_t>(config_.checkpoint.keep); i < there.size(); ++i)
+    remove_file(path_of(there[i]));
+}
+
+void Checkpoints::save_stopped(const Position& position) {
+  if (!at::isfinite(store_.values()).all().item<bool>()) return;
+  write(fmt::format("{}/{}/stopped-{}{}", run_folder_, folder_name, position.step, ending), position);
+}
+
+void Checkpoints::write(const std::string& path, const Position& position) {
+  SavedState state;
+  for (Observer* observer : observers_) observer->save(state);
+  const Metadata metadata = {{"format", std::string(format_version)},
+                             {"step", std::to_string(position.step)},
+                             {"tokens", std::to_string(position.tokens)},
+                             {"updates", std::to_string(position.updates)},
+                             {"config", to_json(config_).dump(-1, ' ', false, json::error_handler_t::replace)},
+                             {"files", files_json(state).dump()}};
+  const StoreTensors tensors(store_);
+  std::vector<TensorContent> contents;
+  for (const auto& [name, tensor] : tensors.by_name())
+    contents.push_back({name, type_of(tensor), tensor.sizes().vec(), bytes_of(tensor)});
+  for (const auto& [name, row] : state.rows)
+    contents.push_back({"state." + name,
+                        ElementType::float64,
+                        {static_cast<std::int64_t>(row.size())},
+                        std::as_bytes(std::span(row))});
+  create_folders(run_folder_ + '/' + std::string(folder_name));
+  write_safetensors(path, metadata, contents);
+}
+
+std::optional<Position> Checkpoints::restore() {
+  bool any_rejected = false;
+  for (const std::int64_t step : steps()) {
+    try {
+      const SafetensorsFile file(path_of(step));
+      const auto [position, state] = check(file);
+      if (any_rejected) warn_(fmt::format("going on from the checkpoint before, of step {}", step));
+      load(file, state);
+      saved_step_ = step;
+      return position;
+    } catch (const Unfit& fault) {
+      warn_(fault.what());
+    } catch (const Damaged& fault) {
+      warn_(fault.what());
+    }
+    // Out of the way of those that will be written, and still there for who wants to know.
+    std::error_code ignored;
+    fs::rename(path_of(step), path_of(step) + ".rejected", ignored);
+    any_rejected = true;
+  }
+  if (any_rejected) warn_("no other checkpoint is there: starting again from step 1");
+  return std::nullopt;
+}
+
+std::pair<Position, SavedState> Checkpoints::check(const SafetensorsFile& file) {
+  const auto unfit = [&](const std::string& why) { return Unfit(file.path() + ": cannot be resumed from: " + why); };
+  Position position;
+  SavedState state;
+  try {
+    const Metadata& metadata = file.metadata();
+    if (metadata.at("format") != format_version)
+      throw Error(file.path() + ": has the format \"" + metadata.at("format") + "\" where this version has \"" +
+                  std::string(format_version) + "\"; go on with the version that wrote it, or start again with " +
+                  "--overwrite");
+    position = {whole_number(metadata, "step"), whole_number(metadata, "tokens"), whole_number(metadata, "updates")};
+    state.files = files_from(json::parse(metadata.at("files")));
+  } catch (const json::exception&) {
+    throw unfit("its metadata are not those of a checkpoint");
+  } catch (const std::logic_error&) {
+    throw unfit("its metadata are not those of a checkpoint");
+  } catch (const std::range_error& error) {
+    throw unfit(error.what());
+  }
+  if (position.step > config_.train.steps) throw unfit("it is of a step behind the last");
+  for (const auto& [name, saved] : state.files)
+    if (const std::uint64_t size = file_size(run_folder_ + '/' + name).value_or(0); size < saved.length)
+      throw unfit(fmt::format("{} has {} bytes and had {}", name, size, saved.length));
+  const StoreTensors tensors(store_);
+  for (const auto& [name, tensor] : tensors.by_name()) {
+    const TensorPlace* place = file.find(name);
+    if (place == nullptr || place->type != type_of(tensor) || place->shape != tensor.sizes().vec())
+      throw unfit("it is of another model: " + name + " is missing or has another shape");
+  }
+  constexpr std::string_view mark = "state.";
+  for (const TensorPlace& place : file.tensors()) {
+    if (!place.name.starts_with(mark) || place.type != ElementType::float64) continue;
+    std::vector<double>& row = state.rows[place.name.substr(mark.size())];
+    row.resize((place.end - place.begin) / sizeof(double));
+    file.read(place, std::as_writable_bytes(std::span(row)));
+  }
+  return {position, state};
+}
+
+void Checkpoints::load(const SafetensorsFile& file, const SavedState& state) {
+  StoreTensors tensors(store_);
+  try {
+    for (Observer* observer : observers_) observer->restore(state);
+  } catch (const std::range_error& error) {
+    throw Unfit(file.path() + ": cannot be resumed from: what it remembers has another form: " + error.what());
+  }
+  for (const auto& [name, tensor] : tensors.by_name()) file.read(*file.find(name), bytes_of(tensor));
+  tensors.hand_back();
+}
+
+}  // namespace gradflow
