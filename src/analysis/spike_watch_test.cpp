@@ -9,6 +9,8 @@
 #include <stdexcept>
 
 #include "analysis/spike_state.h"
+#include "testing/mutations.h"
+#include "testing/torture.h"
 
 namespace gradflow {
 namespace {
@@ -296,6 +298,30 @@ TEST(SpikeWatch, AStateThatDoesNotFitIsRefused) {
     std::vector<double> changed = good;
     changed[0] = wrong;  // the length of a list
     EXPECT_TRUE(refused(changed, run.rows.size())) << wrong;
+  }
+}
+
+TEST(SpikeWatch, AnyRowOfNumbersIsAStateOrRefused) {
+  WatchedRun run(2);
+  run.run(1, 40, [](std::int64_t step, WatchedRun::Step& numbers) {
+    if (step >= 38) numbers.loss += 3;
+  });
+  const std::vector<double> good = packed(run.watch.state());
+  testing::Dice dice(testing::torture_seed(), "spike state");
+  const double traps[] = {0, 1, 2, 3, -1, 0.5, 64, 1e300, infinity, -infinity, not_a_number, 9007199254740993.0};
+  const std::size_t count = testing::rounds(2000, 100'000);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::vector<double> numbers = good;
+    for (std::size_t accidents = 1 + dice.below(3); accidents > 0; --accidents)
+      numbers[dice.below(numbers.size())] = dice.of(traps);
+    if (dice.one_in(4)) numbers.resize(dice.below(numbers.size()));
+    try {
+      WatchedRun other(2);
+      other.watch.restore(unpacked_spikes(numbers, other.rows.size()));
+      other.run(41, 43, [](std::int64_t, WatchedRun::Step&) {});
+      other.watch.finish(43);
+    } catch (const std::range_error&) {
+    }
   }
 }
 

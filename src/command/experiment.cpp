@@ -120,8 +120,9 @@ void warn_of_changes(const RunFolder& folder, Log& log) {
                   ": from here on the last digits may differ from those of a run that was never interrupted");
 }
 
-ExperimentResult interrupted_run(const RunFolder& folder, Log& log, Manifest& manifest, std::int64_t step) {
-  const std::string reason = fmt::format("{} after step {}", signal_name(interrupted()), step);
+/// `when`: "after step 7".
+ExperimentResult interrupted_run(const RunFolder& folder, Log& log, Manifest& manifest, const std::string& when) {
+  const std::string reason = fmt::format("{} {}", signal_name(interrupted()), when);
   set_status(manifest, folder, RunStatus::interrupted, reason);
   log.warning("interrupted by " + reason + "; --resume goes on");
   return {.exit = Exit::interrupted, .folder = folder.path()};
@@ -158,7 +159,8 @@ ExperimentResult train(const Prepared& prepared, const ExperimentOptions& option
     throw;
   }
   progress.finish();
-  if (ending.interrupted) return interrupted_run(folder, log, manifest, trainer.position().step);
+  if (ending.interrupted) 
+    return interrupted_run(folder, log, manifest, fmt::format("after step {}", trainer.position().step));
 
   const RunSummary summary{config, stack, prepared.source->facts(), account, recorder, ending.stopped_at};
   write_file_atomically(folder.file("summary.json"), summary.json().dump(2) + "\n");
@@ -201,7 +203,7 @@ ExperimentResult run_experiment(const Prepared& prepared, const ExperimentOption
     set_up_libtorch(prepared.config.compute);
     return train(prepared, options, folder, log, manifest);
   } catch (const Interrupted&) {  // before there was anything to keep
-    return interrupted_run(folder, log, manifest, 0);
+    return interrupted_run(folder, log, manifest, "while the run was starting");
   } catch (const std::exception& error) {
     const bool no_memory = is_out_of_memory(error);
     // The folder says what happened even if nobody kept the terminal; an error while saying so must not hide the first.

@@ -4,19 +4,23 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <chrono>
+#include <cmath>
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <vector>
 
-#include "core/files.h"
-#include "core/interrupt.h"
-#include "output/safetensors.h"
-#include "testing/temporary_folder.h"
+#include "config/resolved.h"
+#include "testing/experiment.h"
+#include "testing/torture.h"
+#include "train/checkpoint.h"
+#include "train/recorder.h"
+#include "train/summary.h"
 
 namespace gradflow {
 namespace {
@@ -24,125 +28,10 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using testing::ExperimentTest;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using Words = std::vector<std::string>;
-
-/// Sends this process a signal when a step is done.
-class Interrupter final : public Observer {
- public:
-  Interrupter(std::int64_t step, int signal) : step_(step), signal_(signal) {}
-  void step_done(const StepResult& result) override {
-    if (result.step == step_) ::raise(signal_);
-  }
-
- private:
-  std::int64_t step_;
-  int signal_;
-};
-
-/// Two blocks, 24 steps, with everything on that has a state.
-constexpr const char* small = R"({"model": {"depth": 2, "width": 8, "heads": 2, "dropout": 0.1},
-  "data": {"vocabulary": 16, "context": 8}, "train": {"steps": 24, "batch": 4, "evaluate_every": 7},
-  "record": {"layers_every": 5, "tensors": true}})";
-
-class ExperimentTest : public ::testing::Test {
- protected:
-  ExperimentTest() {
-    write_file_atomically(folder_ / "small.json", small);
-    catch_interrupts();
-    forget_interrupt();
-  }
-  ~ExperimentTest() override {
-    forget_interrupt();
-    for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) ::signal(signal, SIG_DFL);
-  }
-
-  std::string path(const std::string& name) const { return folder_ / name; }
-
-  ExperimentResult run(const std::string& name, const Words& overrides, ExperimentOptions options = {}) {
-    forget_interrupt();
-    catch_interrupts();  // a first signal has given SIGINT back its own way
-    options.out = path(name);
-    std::ostringstream terminal;
-    const Prepared prepared = prepare(folder_ / "small.json", overrides);
-    ExperimentResult result;
-    try {
-      result = run_experiment(prepared, options, terminal);
-    } catch (...) {
-      said_ = terminal.str();
-      throw;
-    }
-    said_ = terminal.str();
-    return result;
-  }
-
-  /// The same, ended by a signal after a step.
-  ExperimentResult run_until(std::int64_t step, const std::string& name, const Words& overrides, bool resume = false,
-                             int signal = SIGTERM) {
-    Interrupter interrupter(step, signal);
-    return run(name, overrides, {.resume = resume, .observer = &interrupter});
-  }
-
-  std::string error_of(const std::string& name, const Words& overrides, ExperimentOptions options = {}) {
-    try {
-      run(name, overrides, options);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
-  }
-
-  nlohmann::json json(const std::string& name, const std::string& file) const {
-    return nlohmann::json::parse(read_file(path(name) + '/' + file));
-  }
-
-  Words checkpoints(const std::string& name) const {
-    Words files;
-    if (fs::exists(path(name) + "/checkpoint"))
-      for (const auto& entry : fs::directory_iterator(path(name) + "/checkpoint"))
-        files.push_back(entry.path().filename().string());
-    std::sort(files.begin(), files.end());
-    return files;
-  }
-
-  /// All CSV files but timing.csv, by name.
-  std::map<std::string, std::string> tables(const std::string& name) const {
-    std::map<std::string, std::string> result;
-    for (const auto& entry : fs::directory_iterator(path(name)))
-      if (const std::string file = entry.path().filename().string(); file.ends_with(".csv") && file != "timing.csv")
-        result[file] = read_file(entry.path().string());
-    return result;
-  }
-
-  /// Weights, moments, running statistics and what the observers remember but for their clocks, as bytes.
-  std::map<std::string, std::string> tensors(const std::string& name, std::int64_t step) const {
-    const SafetensorsFile file(path(name) + "/checkpoint/step-" + std::to_string(step) + ".safetensors");
-    std::map<std::string, std::string> result;
-    for (const TensorPlace& place : file.tensors()) {
-      if (place.name == "state.recorder") continue;
-      std::string& bytes = result[place.name];
-      bytes.resize(place.end - place.begin);
-      file.read(place, std::as_writable_bytes(std::span(bytes)));
-    }
-    return result;
-  }
-
-  nlohmann::json summary(const std::string& name) const {
-    nlohmann::json json = this->json(name, "summary.json");
-    json.erase("recording");
-    return json;
-  }
-
-  void expect_same(const std::string& name, const std::string& whole, std::int64_t steps) const {
-    EXPECT_EQ(tables(name), tables(whole)) << name;
-    EXPECT_TRUE(tensors(name, steps) == tensors(whole, steps)) << name;
-    EXPECT_EQ(summary(name), summary(whole)) << name;
-  }
-
-  TemporaryFolder folder_;
-  std::string said_;  // on the terminal
-};
+using testing::Interrupter;
+using testing::Words;
 
 TEST_F(ExperimentTest, EndsWithACheckpointThatHoldsEveryTensorByName) {
   run("run", {"optimizer=adamw"});
@@ -275,6 +164,51 @@ TEST_F(ExperimentTest, WeightsAloneWouldNotDo) {
   }
   run("parts", {}, {.resume = true});
   EXPECT_NE(tables("parts"), tables("whole"));
+}
+
+/// Sends a signal in the middle of a step and makes the step last until nobody waits for it any longer.
+class SlowStep final : public Observer, private Watcher {
+ public:
+  explicit SlowStep(std::int64_t step) : step_(step) {}
+  Watcher* watcher_for(std::int64_t step) override { return step == step_ ? this : nullptr; }
+  void step_done(const StepResult&) override {}
+
+ private:
+  void forward_done(std::size_t, const Stream&, const Stream&, const Inside&, const Batch&) override {
+    if (++passed_ != 7) return;  // in the second micro-batch: the first has changed the running statistics
+    ::raise(SIGTERM);
+    ::sleep(4);
+  }
+  void gradient_arrived(std::size_t, const Stream&) override {}
+
+  std::int64_t step_;
+  int passed_ = 0;
+};
+
+TEST_F(ExperimentTest, AStepThatTakesTooLongIsGivenUpAndMadeAgain) {
+  const Words overrides = {"norm=batchnorm", "placement=post", "accumulation=2"};
+  run("whole", overrides);
+  SlowStep slow(10);
+  EXPECT_EQ(run("parts", overrides, {.observer = &slow}).exit, Exit::interrupted);
+  EXPECT_THAT(said_, HasSubstr("SIGTERM after step 9"));
+  EXPECT_THAT(checkpoints("parts"), ElementsAre("step-9.safetensors"));
+  run("parts", overrides, {.resume = true});
+  expect_same("parts", "whole", 24);
+}
+
+TEST_F(ExperimentTest, ASignalBeforeTheFirstStepLeavesAFolderToResume) {
+  run("whole", {});
+  // Sent while the stack is built: whoever waits for the first step is told at once.
+  class AtOnce final : public Observer {
+   public:
+    void begin() override { ::raise(SIGUSR1); }
+    void step_done(const StepResult&) override {}
+  } at_once;
+  EXPECT_EQ(run("run", {}, {.observer = &at_once}).exit, Exit::interrupted);
+  EXPECT_EQ(json("run", "manifest.json")["reason"], "SIGUSR1 after step 0");
+  EXPECT_THAT(checkpoints("run"), ::testing::IsEmpty());
+  run("run", {}, {.resume = true});
+  expect_same("run", "whole", 24);
 }
 
 TEST_F(ExperimentTest, TornLinesAndRowsBehindTheCheckpointAreCutOff) {
@@ -444,6 +378,32 @@ TEST_F(ExperimentTest, ResumingAnEmptyFolderOrOneWithoutCheckpointsStartsAtStepO
   fs::remove_all(path("cut") + "/checkpoint");
   run("cut", {}, {.resume = true});
   expect_same("cut", "whole", 24);
+}
+
+TEST_F(ExperimentTest, ACheckpointHoldsThreeNumbersAParameterAndLittleElse) {
+  // Also the source of the README's figures.
+  Config config;
+  config.name = "deep";
+  config.model.depth = static_cast<std::int64_t>(testing::rounds(10, 100));
+  config = resolved(config);
+  Stack stack(config, at::kCPU);
+  RunAccount account;
+  Recorder recorder(config, stack, at::kCPU, folder_.path());
+  recorder.begin();
+  Checkpoints checkpoints(folder_.path(), config, stack.store(), {&recorder, &account}, [](std::string_view) {});
+  std::vector<double> seconds;
+  for (std::int64_t step = 1; step <= 5; ++step) {
+    const auto start = std::chrono::steady_clock::now();
+    checkpoints.save({.step = step, .tokens = step, .updates = step});
+    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  std::sort(seconds.begin(), seconds.end());
+  const auto bytes = static_cast<double>(fs::file_size(folder_ / "checkpoint/step-5.safetensors"));
+  const auto numbers = static_cast<double>(3 * stack.layout().parameter_count());
+  EXPECT_GE(bytes, 4 * numbers);
+  EXPECT_LT(bytes, 4.5 * numbers);
+  std::printf("[ torture  ] checkpoint at depth %d, width 64: %.1f MB, saved in %.3f s (median of 5)\n",
+              static_cast<int>(config.model.depth), bytes / 1e6, seconds[2]);
 }
 
 TEST_F(ExperimentTest, MoreMemoryThanIsFreeIsRefusedUnlessForced) {

@@ -210,7 +210,7 @@ RunFolder RunFolder::open(const RunFolderOptions& options, const nlohmann::order
                      : "") +
                 std::string(way_out));
   };
-  /// Whether the run has been done and is not to be made longer.
+  // Whether the run has been done and is not to be made longer.
   const auto is_done = [&] {
     if (options.overwrite) return false;
     const auto status = status_in_manifest(folder.file("manifest.json"));

@@ -1,0 +1,99 @@
+// One run on a disk that fails: every call that changes a file fails once, then the run is taken up again.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <iostream>
+
+#include "testing/experiment.h"
+#include "testing/faulty_files.h"
+#include "testing/torture.h"
+
+namespace gradflow {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ExperimentTest;
+using testing::FaultyFiles;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using testing::Words;
+
+class FaultyDisk : public ExperimentTest {
+ protected:
+  /// A run of which call number `at` fails; what is left is resumed on a good disk and must equal `whole`.
+  void run_with_fault(std::uint64_t at, int error_number, FaultyFiles::Mode mode, const Words& overrides) {
+    const std::string name = "run";
+    fs::remove_all(path(name));
+    std::string error;
+    {
+      const FaultyFiles faults(path(name), at, error_number, mode);
+      error = error_of(name, overrides);
+      calls_ = FaultyFiles::calls();
+      injected_ += FaultyFiles::injected();
+    }
+    SCOPED_TRACE("call " + std::to_string(at) + ": " + error);
+    if (error != "no error") {
+      EXPECT_THAT(error, StartsWith(path(name) + "/"));  // it names the file
+      EXPECT_THAT(error, HasSubstr("; "));               // and says what to do
+      ++refused_;
+      // What the folder says of itself: failed, or still running where even that could not be written.
+      if (fs::exists(path(name) + "/manifest.json")) {
+        const std::string status = json(name, "manifest.json")["status"];
+        EXPECT_TRUE(status == "failed" || status == "running") << status;
+        if (status == "failed") ++said_so_;
+        // Every checkpoint that is there is whole.
+        for (const std::string& file : checkpoints(name))
+          if (file.ends_with(".safetensors"))
+            EXPECT_NO_THROW(SafetensorsFile(path(name) + "/checkpoint/" + file)) << file;
+      }
+    }
+    run(name, overrides, {.resume = true});
+    EXPECT_EQ(said_.find("damaged"), std::string::npos) << said_;
+    expect_same(name, "whole", 24);
+  }
+
+  std::uint64_t calls_ = 0, injected_ = 0;
+  std::size_t refused_ = 0, said_so_ = 0;
+};
+
+const Words saving_often = {"checkpoint.every=3"};
+
+TEST_F(FaultyDisk, EveryCallFailsOnceAndNothingIsLost) {
+  run("whole", saving_often);
+  for (const int error_number : {ENOSPC, EIO}) {
+    const std::size_t stride = testing::rounds(5, 1);
+    for (std::uint64_t at = 1 + (error_number == EIO); at == 1 || at <= calls_; at += stride)
+      run_with_fault(at, error_number, FaultyFiles::Mode::once, saving_often);
+  }
+  EXPECT_GT(calls_, 100u) << "the calls are not seen";
+  EXPECT_GT(refused_, injected_ / 2);
+  std::cout << "[ torture  ] single faults injected: " << injected_ << ", of " << calls_ << " calls a run\n";
+}
+
+TEST_F(FaultyDisk, ADiskThatFillsUpAndStaysFull) {
+  run("whole", saving_often);
+  calls_ = 100;
+  for (std::uint64_t at = 1; at <= calls_; at += testing::rounds(7, 1))
+    run_with_fault(at, ENOSPC, FaultyFiles::Mode::full, saving_often);
+  // The manifest has room for the word `failed` in the blocks that it has.
+  EXPECT_GT(said_so_, 0u);
+  EXPECT_GE(2 * said_so_, refused_);
+  std::cout << "[ torture  ] full disks: " << refused_ << " runs refused, " << said_so_ << " manifests say failed\n";
+}
+
+TEST_F(FaultyDisk, ADiskThatGoesReadOnlyOrBreaks) {
+  run("whole", saving_often);
+  for (const int error_number : {EROFS, EIO}) {
+    calls_ = 100;
+    for (std::uint64_t at = 1; at <= calls_; at += testing::rounds(13, 1))
+      run_with_fault(at, error_number, FaultyFiles::Mode::onwards, saving_often);
+  }
+  EXPECT_GT(refused_, 10u);
+  std::cout << "[ torture  ] disks gone read-only or broken: " << refused_ << "\n";
+}
+
+}  // namespace
+}  // namespace gradflow
