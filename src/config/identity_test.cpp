@@ -4,6 +4,7 @@
 
 #include <regex>
 
+#include "config/fields.h"
 #include "config/load.h"
 #include "config/resolved.h"
 
@@ -15,12 +16,23 @@ std::string id(std::vector<std::string> overrides) { return run_id(parse_config(
 std::string readable(const std::string& id) { return id.substr(0, id.rfind('-')); }
 std::string hash(const std::string& id) { return id.substr(id.rfind('-') + 1); }
 
-TEST(RunId, ShowsWhatDiffersInTheOrderOfTheFields) {
+TEST(RunId, ShowsWhatDiffersThatWhichStudiesVaryFirst) {
   EXPECT_EQ(readable(id({})), "defaults");
   EXPECT_EQ(readable(id({"learning_rate=3e-3", "placement=post", "depth=24", "seed=2"})),
-            "seed=2_depth=24_placement=post_learning_rate=0.003");
+            "placement=post_depth=24_learning_rate=0.003_seed=2");
   EXPECT_EQ(readable(id({"betas=[0.9,0.999]", "device=cuda:1", "clip_norm=1"})),
             "betas=0.9+0.999_clip_norm=1_device=cuda_1");
+}
+
+TEST(RunId, WhatTellsTheRunsOfAGridApartIsNotCutOff) {
+  const std::string name = readable(id({"placement=deepnorm", "depth=12", "learning_rate=0.003", "warmup=100", "seed=3",
+                                        "width=32", "activation=relu", "context=32", "optimizer=adam", "steps=600"}));
+  EXPECT_EQ(name.size(), 100u);
+  EXPECT_TRUE(name.starts_with("placement=deepnorm_depth=12_width=32_learning_rate=0.003_warmup=100_seed=3_")) << name;
+}
+
+TEST(RunId, LeadsWithKeysThatExist) {
+  for (const std::string_view key : leading_keys()) EXPECT_NE(find_field(key), nullptr) << key;
 }
 
 TEST(RunId, LeavesOutWhatFollowsByItself) {

@@ -304,6 +304,28 @@ std::string described(const JsonValue& value) {
   return "";
 }
 
+std::string json_text(const JsonValue& value) {
+  const auto quoted = [](const std::string& text) { return nlohmann::json(text).dump(); };
+  switch (value.kind) {
+    case JsonValue::Kind::null: return "null";
+    case JsonValue::Kind::boolean: return value.boolean ? "true" : "false";
+    case JsonValue::Kind::number: return value.text;
+    case JsonValue::Kind::string: return quoted(value.text);
+    case JsonValue::Kind::array:
+    case JsonValue::Kind::object: break;
+  }
+  const bool is_object = value.kind == JsonValue::Kind::object;
+  std::string out;
+  for (std::size_t i = 0; i < value.elements.size(); ++i)
+    out += (i == 0 ? "" : ", ") + (is_object ? quoted(value.names[i]) + ": " : std::string()) +
+           json_text(value.elements[i]);
+  return is_object ? "{" + out + "}" : "[" + out + "]";
+}
+
+std::string option_text(const JsonValue& value) {
+  return value.kind == JsonValue::Kind::string ? value.text : json_text(value);
+}
+
 JsonValue read_json(std::string_view text, std::string_view file, Faults& faults) {
   refuse_bytes_that_are_no_text(text, file);
   // The parser stops at a number beyond the range of double. Such a number is noted and read again as 0, so that the

@@ -28,6 +28,12 @@ struct JsonValue {
 /// "a string ("x")", "3.7", "a list": for messages that say what was found.
 std::string described(const JsonValue& value);
 
+/// The value as JSON in one line; numbers with the digits that were read.
+std::string json_text(const JsonValue& value);
+
+/// What to write behind --set KEY= for it: a text as it is, anything else as JSON.
+std::string option_text(const JsonValue& value);
+
 /// Reads JSON text: UTF-8, with or without a byte-order mark, with // and /* */ comments, at most 100 levels deep.
 /// Repeated keys are added to `faults`; text that is not JSON throws Error "FILE:LINE: fault; remedy" at once, because
 /// nothing behind such a place can be trusted.

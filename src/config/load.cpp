@@ -18,42 +18,42 @@
 namespace gradflow {
 namespace {
 
-/// One pass from text to a checked configuration.
+/// One pass from values to a configuration.
 class Loader {
  public:
-  Loader(const std::string& file) : file_(file) { origins_.otherwise = {shown_path(file), 0}; }
+  Loader(const ConfigSources& sources, Origins& origins, Faults& faults)
+      : sources_(sources), origins_(origins), faults_(faults), files_folder_(folder_of(sources.file)) {
+    origins_.otherwise = {shown_path(sources.settings_file.empty() ? sources.file : sources.settings_file), 0};
+  }
 
-  Config load(std::string_view text, std::span<const std::string> overrides, const FurtherCheck& further) {
-    const JsonValue root = read_json(text, file_, faults_);
+  Config assemble() {
+    const JsonValue& root = sources_.root;
     if (root.kind == JsonValue::Kind::object)
       assign_group(root, "");
     else
-      faults_.add(line_of(file_, root.line), "",
+      faults_.add(line_of(sources_.file, root.line), "",
                   fmt::format("must be an object, got {}; write {{}} for a run with every default", described(root)));
-    apply_overrides(overrides, config_, origins_, faults_);
+    for (const Setting& setting : sources_.settings) assign_setting(setting);
+    apply_overrides(sources_.overrides, config_, origins_, faults_);
     name_after_file();
     find_files();
-    config_ = resolved(std::move(config_));
-    Examination examination(config_, origins_, faults_);
-    check_availability(examination);
-    check_combinations(examination);
-    if (further) further(examination);
-    faults_.raise();
-    return std::move(config_);
+    return resolved(std::move(config_));
   }
 
-  Config load_recorded(std::string_view text) {
-    const JsonValue root = read_json(text, file_, faults_);
-    if (root.kind != JsonValue::Kind::object) faults_.add(line_of(file_, root.line), "", "must be an object");
+  /// Nothing but what is written, and all of it must be.
+  Config assemble_recorded() {
+    const JsonValue& root = sources_.root;
+    if (root.kind != JsonValue::Kind::object) faults_.add(line_of(sources_.file, root.line), "", "must be an object");
     assign_group(root, "");
     for (const auto& field : fields())
       if (!origins_.keys.contains(field->key()) && !faults_.full())
         faults_.add(origins_.otherwise, field->key(), "is missing; a run writes every key");
-    faults_.raise();
     return std::move(config_);
   }
 
  private:
+  static std::filesystem::path folder_of(const std::string& file) { return std::filesystem::path(file).parent_path(); }
+
   /// Nests as deep as the known groups do, not as deep as the text.
   void assign_group(const JsonValue& group, const std::string& prefix) {
     for (std::size_t i = 0; i < group.elements.size() && !faults_.full(); ++i) {
@@ -65,7 +65,7 @@ class Loader {
 
   void assign_key(const JsonValue& value, const std::string& prefix, const std::string& name) {
     const std::string path = prefix + name;
-    const Origin origin = line_of(file_, value.line);
+    const Origin origin = line_of(sources_.file, value.line);
     const auto groups = field_groups();
     const bool is_object = value.kind == JsonValue::Kind::object;
     const bool dotted = name.find('.') != std::string::npos;
@@ -81,29 +81,32 @@ class Loader {
     if (const std::string fault = field->assign(value, config_); !fault.empty()) faults_.add(origin, path, fault);
   }
 
+  void assign_setting(const Setting& setting) {
+    origins_.keys[setting.key] = setting.origin;
+    if (setting.key == "data.files") files_folder_ = folder_of(sources_.settings_file);
+    if (const std::string fault = find_field(setting.key)->assign(setting.value, config_); !fault.empty())
+      faults_.add(setting.origin, setting.key, fault);
+  }
+
   void name_after_file() {
     if (!config_.name.empty() || faults_.concerns("name")) return;
-    const std::string stem = std::filesystem::path(file_).stem().string();
+    const std::string& file = sources_.settings_file.empty() ? sources_.file : sources_.settings_file;
+    const std::string stem = std::filesystem::path(file).stem().string();
     const std::string fault =
         find_field("name")->assign(JsonValue::of_string(stem.empty() ? "unnamed" : stem), config_);
     if (!fault.empty()) faults_.add(origins_.otherwise, "name", "missing, and the file's stem " + fault);
   }
 
-  /// Makes data.files absolute. They are relative to the configuration file; those of --set, which a shell completes,
-  /// may also be relative to the current folder.
+  /// Makes data.files absolute. They are relative to the file where they were written, those of --set, which a shell
+  /// completes, to the current folder.
   void find_files() {
     if (faults_.concerns("data.files")) return;
     const auto written = origins_.keys.find("data.files");
     const Origin& origin = written == origins_.keys.end() ? origins_.otherwise : written->second;
     const bool from_option = origin.text.starts_with("--set");
-    std::error_code ignored;
-    const auto in = [&](const std::filesystem::path& folder, const std::string& path) {
-      return std::filesystem::absolute(folder / path, ignored).lexically_normal();
-    };
+    const std::filesystem::path folder = from_option ? std::filesystem::path() : files_folder_;
     for (std::string& path : config_.data.files) {
-      // A path typed on the command line is one of the current folder, as for every program.
-      const std::filesystem::path found =
-          in(from_option ? std::filesystem::path() : std::filesystem::path(file_).parent_path(), path);
+      const std::filesystem::path found = absolute_path(folder / path);
       if (const std::string fault = file_fault(found); !fault.empty())
         faults_.add(
             origin, "data.files",
@@ -111,6 +114,11 @@ class Loader {
                         fault, shown_path(found.string()), from_option ? "current folder" : "configuration file"));
       path = found.string();
     }
+  }
+
+  static std::filesystem::path absolute_path(const std::filesystem::path& path) {
+    std::error_code ignored;
+    return std::filesystem::absolute(path, ignored).lexically_normal();
   }
 
   static std::string file_fault(const std::filesystem::path& path) {
@@ -124,25 +132,54 @@ class Loader {
     return "";
   }
 
-  const std::string& file_;
+  const ConfigSources& sources_;
+  Origins& origins_;
+  Faults& faults_;
   Config config_;
-  Origins origins_;
-  Faults faults_;
+  std::filesystem::path files_folder_;
 };
+
+Config checked(const ConfigSources& sources, Faults& faults, const FurtherCheck& further) {
+  Origins origins;
+  Config config = assembled(sources, origins, faults);
+  Examination examination(config, origins, faults);
+  check_availability(examination);
+  check_combinations(examination);
+  if (further) further(examination);
+  faults.raise();
+  return config;
+}
 
 }  // namespace
 
+Config assembled(const ConfigSources& sources, Origins& origins, Faults& faults) {
+  return Loader(sources, origins, faults).assemble();
+}
+
+Config load_sources(const ConfigSources& sources, const FurtherCheck& further) {
+  Faults faults;
+  return checked(sources, faults, further);
+}
+
 Config load_config(const std::string& path, std::span<const std::string> overrides, const FurtherCheck& further) {
+  if (path.starts_with('{')) return parse_config(path, "", overrides, further);
   return parse_config(read_file(path), path, overrides, further);
 }
 
 Config parse_config(std::string_view text, const std::string& file, std::span<const std::string> overrides,
                     const FurtherCheck& further) {
-  return Loader(file).load(text, overrides, further);
+  Faults faults;
+  const JsonValue root = read_json(text, file, faults);
+  return checked({.root = root, .file = file, .overrides = overrides}, faults, further);
 }
 
 Config parse_recorded_config(std::string_view text, const std::string& file) {
-  return Loader(file).load_recorded(text);
+  Faults faults;
+  Origins origins;
+  const JsonValue root = read_json(text, file, faults);
+  const Config config = Loader({.root = root, .file = file}, origins, faults).assemble_recorded();
+  faults.raise();
+  return config;
 }
 
 void validate(const Config& config) {
