@@ -9,6 +9,7 @@
 
 #include "command/command.h"
 #include "command/environment.h"
+#include "command/failure.h"
 #include "core/build_info.h"
 #include "core/error.h"
 #include "core/interrupt.h"
@@ -44,22 +45,17 @@ int run(const Action& action) {
     const Exit exit = action();
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code(exit);
     print_error(unwritable_output);
-  } catch (const Error& error) {
-    for (const std::string& line : error.lines()) print_error(line);
-    return code(error.exit());
   } catch (const Interrupted&) {
     fmt::print(stderr, "gradflow: interrupted by {} before anything was written\n", signal_name(interrupted()));
     return code(Exit::interrupted);
-  } catch (const std::bad_alloc&) {
-    print_error("not enough memory; lower model.depth, model.width or train.batch, or set compute.recompute to true");
-  } catch (const std::exception& error) {
-    if (std::ferror(stdout) != 0) {
+  } catch (const std::exception& failure) {
+    const auto* error = dynamic_cast<const Error*>(&failure);
+    if (error == nullptr && std::ferror(stdout) != 0) {
       print_error(unwritable_output);
       return code(Exit::error);
     }
-    // LibTorch's messages go on with a stack trace; their first line says what happened.
-    const std::string_view what = error.what();
-    print_error(fmt::format("unexpected: {}", what.substr(0, what.find('\n'))));
+    for (const std::string& line : failure_lines(failure)) print_error(line);
+    if (error != nullptr) return code(error->exit());
   }
   return code(Exit::error);
 }
@@ -75,7 +71,7 @@ int main(int argc, char** argv) {
   program.set_help_flag("-h,--help", "prints this help; every command has its own");
   program.footer(
       "Exit codes: 0 done, 1 configuration, file or environment, 2 command line, 3 the run stopped at a value that\n"
-      "is not finite, 75 interrupted by SIGINT, SIGTERM or SIGUSR1: --resume goes on.");
+      "is not finite, 4 some run of a sweep failed, 75 interrupted by SIGINT, SIGTERM or SIGUSR1: --resume goes on.");
   program.require_subcommand(0, 1);
   program.get_formatter()->column_width(24);
 
@@ -86,6 +82,8 @@ int main(int argc, char** argv) {
   add_schema(program, action);
   add_info(program, action);
   add_report(program, action);
+  add_sweep(program, action);
+  add_expand(program, action);
 
   try {
     program.parse(argc, argv);

@@ -3,13 +3,13 @@
 #include <ATen/Version.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <sched.h>
 #include <torch/version.h>
 
 #include <array>
 #include <regex>
 
 #include "command/device.h"
+#include "core/machine.h"
 #include "model/tensor.h"
 
 namespace gradflow {
@@ -64,11 +64,6 @@ std::string library_path() {
   if (dladdr(reinterpret_cast<const void*>(&at::get_cpu_capability), &info) == 0 || info.dli_fname == nullptr)
     return "unknown";
   return info.dli_fname;
-}
-
-std::int64_t usable_cores() {
-  cpu_set_t mask;
-  return sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
 }
 
 std::string cuda_text(std::int64_t devices) {

@@ -38,9 +38,9 @@ void attempt(Examination& examination, std::string_view key, Step step) {
 
 }  // namespace
 
-Prepared prepare(const std::string& path, std::span<const std::string> overrides) {
+Prepared prepare(const LoadConfig& load) {
   Prepared result;
-  result.config = load_config(path, overrides, [&](Examination& examination) {
+  result.config = load([&](Examination& examination) {
     attempt(examination, "compute.device",
             [&](const Config& config) { result.device = device_named(config.compute.device); });
     // With a key of the data at fault its default stands in the configuration, and would be blamed here.
@@ -50,6 +50,10 @@ Prepared prepare(const std::string& path, std::span<const std::string> overrides
   if (result.config.model.stack == StackKind::transformer)
     result.config.data.vocabulary = result.source->facts().vocabulary;
   return result;
+}
+
+Prepared prepare(const std::string& path, std::span<const std::string> overrides) {
+  return prepare([&](const FurtherCheck& further) { return load_config(path, overrides, further); });
 }
 
 }  // namespace gradflow

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "core/error.h"
 #include "core/files.h"
 #include "core/machine.h"
 
@@ -36,27 +35,31 @@ bool stands_at(const std::string& path, int descriptor) {
   return false;
 }
 
-int try_lock(int descriptor) {
+int take_lock(int descriptor, bool waits) {
   int result;
-  do result = ::flock(descriptor, LOCK_EX | LOCK_NB);
+  do result = ::flock(descriptor, waits ? LOCK_EX : LOCK_EX | LOCK_NB);
   while (result != 0 && errno == EINTR);
   return result == 0 ? 0 : errno;
 }
 
 }  // namespace
 
-FileLock::FileLock(const std::string& path) {
+FileLock::FileLock(const std::string& path) : FileLock(path, false) {}
+
+FileLock FileLock::when_free(const std::string& path) { return FileLock(path, true); }
+
+FileLock::FileLock(const std::string& path, bool waits) {
   int descriptor, failure;
   do {
     descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (descriptor < 0) throw file_error(path, "cannot be written", errno);
-    failure = try_lock(descriptor);
+    failure = take_lock(descriptor, waits);
   } while (failure == 0 && !stands_at(path, descriptor));
   if (failure != 0) {
     ::close(descriptor);
     if (failure != EWOULDBLOCK) throw file_error(path, "cannot be locked", failure);
-    throw Error(path + ": held by " + holder_in(read_file(path)) +
-                "; wait until it ends or choose another folder with --out");
+    throw LockHeld(path + ": held by " + holder_in(read_file(path)) +
+                   "; wait until it ends or choose another folder with --out");
   }
   const std::string holder = host_name() + ' ' + std::to_string(::getpid()) + '\n';
   if (::ftruncate(descriptor, 0) != 0 || ::pwrite(descriptor, holder.data(), holder.size(), 0) < 0) {

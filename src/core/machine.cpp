@@ -1,5 +1,6 @@
 #include "core/machine.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <array>
@@ -14,6 +15,11 @@ std::string host_name() {
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "unknown";
   return name.data();
+}
+
+std::int64_t usable_cores() {
+  cpu_set_t mask;
+  return sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
 }
 
 std::string cpu_model() {

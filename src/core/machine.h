@@ -1,8 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace gradflow {
+
+/// Cores that this process may use (its affinity mask, which batch systems set).
+std::int64_t usable_cores();
 
 /// The name of this machine, "unknown" where it has none.
 std::string host_name();

@@ -89,6 +89,15 @@ void continue_history(const std::string& path, Manifest& manifest) {
       manifest.resumed.push_back({one["step"].get<std::int64_t>(), text_in(one, "at")});
 }
 
+void write_failure(const std::string& path, const std::string& reason) {
+  if (!status_in_manifest(path)) return;
+  auto json = nlohmann::ordered_json::parse(read_file(path));
+  json["status"] = name_of(RunStatus::failed);
+  json["reason"] = reason;
+  json["ended"] = utc_text(std::chrono::system_clock::now());
+  write_file_atomically(path, json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n');
+}
+
 std::optional<RunStatus> status_in_manifest(const std::string& path) {
   return status_named(text_in(read_manifest(path), "status"));
 }

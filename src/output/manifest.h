@@ -51,6 +51,10 @@ void write_manifest(const std::string& path, const Manifest& manifest);
 /// Takes over from the manifest that is there when a run began and was resumed. Nothing without a readable one.
 void continue_history(const std::string& path, Manifest& manifest);
 
+/// Writes into a manifest, whose process has ended without doing so, that its run failed and why. Does nothing where
+/// there is no manifest or it cannot be read. Throws Error naming the file when it cannot be written.
+void write_failure(const std::string& path, const std::string& reason);
+
 /// The status that a manifest holds. Absent when there is no file or it is not a manifest.
 std::optional<RunStatus> status_in_manifest(const std::string& path);
 

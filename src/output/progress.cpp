@@ -25,16 +25,6 @@ constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
 std::string two_digits(std::int64_t value) { return (value < 10 ? "0" : "") + std::to_string(value); }
 
-/// 0:07, 12:05, 1:02:03, 3d 04:05
-std::string duration_text(double total_seconds) {
-  if (!(total_seconds < 1e9)) return "ages";
-  const auto total = static_cast<std::int64_t>(std::llround(std::max(total_seconds, 0.0)));
-  const std::int64_t days = total / 86400, hours = total / 3600 % 24, minutes = total / 60 % 60, rest = total % 60;
-  if (days > 0) return std::to_string(days) + "d " + two_digits(hours) + ':' + two_digits(minutes);
-  if (hours > 0) return std::to_string(hours) + ':' + two_digits(minutes) + ':' + two_digits(rest);
-  return std::to_string(minutes) + ':' + two_digits(rest);
-}
-
 /// 812, 53.1k, 1.2M
 std::string rate_text(double rate) {
   if (rate >= 1e6) return significant(rate / 1e6, 3) + 'M';
@@ -54,6 +44,15 @@ std::string joined(const std::vector<Field>& fields, std::string_view between) {
 }
 
 }  // namespace
+
+std::string duration_text(double total_seconds) {
+  if (!(total_seconds < 1e9)) return "ages";
+  const auto total = static_cast<std::int64_t>(std::llround(std::max(total_seconds, 0.0)));
+  const std::int64_t days = total / 86400, hours = total / 3600 % 24, minutes = total / 60 % 60, rest = total % 60;
+  if (days > 0) return std::to_string(days) + "d " + two_digits(hours) + ':' + two_digits(minutes);
+  if (hours > 0) return std::to_string(hours) + ':' + two_digits(minutes) + ':' + two_digits(rest);
+  return std::to_string(minutes) + ':' + two_digits(rest);
+}
 
 std::string progress_text(const ProgressPoint& point, std::optional<double> tokens_per_second,
                           std::optional<double> seconds_left, std::size_t columns) {

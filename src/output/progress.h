@@ -27,6 +27,9 @@ struct ProgressPoint {
 std::string progress_text(const ProgressPoint& point, std::optional<double> tokens_per_second,
                           std::optional<double> seconds_left, std::size_t columns);
 
+/// A duration for people: 0:07, 12:05, 1:02:03, 3d 04:05; "ages" for one without end.
+std::string duration_text(double seconds);
+
 enum class ProgressStyle {
   terminal,  ///< one line, rewritten in place at most ten times a second
   plain,     ///< a line every five seconds
