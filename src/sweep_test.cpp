@@ -1,0 +1,464 @@
+// Grids of runs with the whole program: sweep, expand, and the scripts that hand a grid to other engines.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "output/runs_table.h"
+#include "testing/run_of_program.h"
+
+namespace gradflow {
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::lines_of;
+using ::testing::Not;
+using testing::Outcome;
+using testing::run_gradflow;
+using testing::RunningProgram;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+using testing::Words;
+using testing::operator+;
+
+bool in_time(const std::function<bool()>& condition) {
+  for (int trial = 0; trial < 12000; ++trial) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(5ms);
+  }
+  return false;
+}
+
+/// Processes whose parent is this one.
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> children;
+  std::ifstream file("/proc/" + std::to_string(parent) + "/task/" + std::to_string(parent) + "/children");
+  for (pid_t child; file >> child;) children.push_back(child);
+  return children;
+}
+
+class Sweeps : public testing::ProgramTest {
+ protected:
+  static constexpr const char* base =
+      R"("base": {"model": {"depth": 2, "width": 8, "heads": 2}, "data": {"vocabulary": 16, "context": 8},)"
+      R"( "train": {"steps": 5, "batch": 4}})";
+
+  std::string grid(const std::string& rest) {
+    return write("study.json", std::string("{") + base + (rest.empty() ? "" : ", ") + rest + "}");
+  }
+
+  testing::Surroundings here() { return {.folder = folder_.path()}; }
+  Outcome sweep(const Words& words) { return run_gradflow(Words{"sweep", "study.json"} + words, here()); }
+
+  CsvTable runs() { return read_csv(folder_ / "results/study/runs.csv", runs_columns()); }
+  Words statuses() { return testing::column(runs(), "status"); }
+  /// Of the run of that index, relative to the test's folder.
+  std::string run_folder(std::size_t index) { return std::string(runs().text(index, runs().column("path"))); }
+
+  /// Path in the folder → content of every CSV file that does not hold times.
+  std::map<std::string, std::string> results(const std::string& folder = "results/study") {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_ / folder))
+      if (entry.path().extension() == ".csv" && entry.path().filename() != "timing.csv" &&
+          entry.path().filename() != "runs.csv")
+        files[fs::relative(entry.path(), folder_ / folder).string()] = read_file(entry.path().string());
+    return files;
+  }
+
+  /// The process that the lock of a run folder names.
+  pid_t holder(const std::string& folder) {
+    std::ifstream file(folder_ / (folder + "/lock"));
+    std::string host;
+    pid_t pid = 0;
+    return file >> host >> pid ? pid : 0;
+  }
+};
+
+TEST_F(Sweeps, CountAndListRunNothing) {
+  grid(R"("axes": {"model.placement": ["pre", "post"], "seed": [1, 2]})");
+  EXPECT_EQ(sweep({"--count"}).out, "4\n");
+  const Outcome list = sweep({"--list"});
+  EXPECT_EQ(list.code, 0) << list.err;
+  EXPECT_THAT(list.out,
+              AllOf(StartsWith("index  placement  seed  status"), HasSubstr("\n    3  post          2  pending")));
+  EXPECT_FALSE(exists("results"));
+}
+
+TEST_F(Sweeps, RunEveryCellAndSkipWhatIsFinished) {
+  grid(R"("axes": {"model.placement": ["pre", "post"], "train.learning_rate": [1e-3, 0.001]})");
+  const Outcome first = sweep({});
+  EXPECT_EQ(first.code, 0) << first.err;
+  EXPECT_THAT(first.err, HasSubstr("2 cells have the configuration of another and left out: model.placement=pre "
+                                   "train.learning_rate=0.001 equals model.placement=pre"));
+  EXPECT_THAT(statuses(), ElementsAre("finished", "finished"));
+  EXPECT_THAT(testing::column(runs(), "exit_code"), ElementsAre("0", "0"));
+  EXPECT_THAT(testing::column(runs(), "verdict"), Each(Not(IsEmpty())));
+  EXPECT_TRUE(exists(run_folder(0) + "/summary.json"));
+  EXPECT_THAT(first.out, AllOf(HasSubstr("finished"), HasSubstr("runs in results/study, table in")));
+
+  const auto written = fs::last_write_time(folder_ / (run_folder(0) + "/summary.json"));
+  const Outcome second = sweep({});
+  EXPECT_EQ(second.code, 0);
+  EXPECT_THAT(second.err, HasSubstr("2 of 2 runs had been done before"));
+  EXPECT_EQ(fs::last_write_time(folder_ / (run_folder(0) + "/summary.json")), written);
+}
+
+TEST_F(Sweeps, OutNamesTheFolder) {
+  grid(R"("axes": {"seed": [1, 2]})");
+  EXPECT_EQ(sweep({"--out", "mine", "--quiet"}).code, 0);
+  EXPECT_FALSE(exists("results"));
+  EXPECT_THAT(results("mine"), SizeIs(2 * 3));  // steps, layers, spikes
+  EXPECT_EQ(lines_of(folder_ / "mine/runs.csv").size(), 3u);
+}
+
+TEST_F(Sweeps, ADivergedRunIsAResultUnlessStrict) {
+  grid(R"("axes": {"train.learning_rate": [1e-3, 1e30, 1e-4]})");
+  EXPECT_EQ(sweep({"--quiet"}).code, 0);
+  EXPECT_THAT(statuses(), ElementsAre("finished", "diverged", "finished"));
+  EXPECT_EQ(testing::column(runs(), "exit_code"), (Words{"0", "3", "0"}));
+  EXPECT_EQ(sweep({"--quiet", "--strict"}).code, 4);
+  EXPECT_EQ(sweep({"--quiet", "--index", "1"}).code, 0);
+  EXPECT_EQ(sweep({"--quiet", "--index", "1", "--strict"}).code, 4);
+}
+
+TEST_F(Sweeps, AFailingRunTakesNoOtherWithIt) {
+  grid(R"("axes": {"seed": [1, 2, 3]})");
+  ASSERT_EQ(sweep({"--index", "1", "--quiet"}).code, 0);
+  EXPECT_THAT(statuses(), ElementsAre("pending", "finished", "pending"));
+  fs::create_directories(folder_ / run_folder(0));
+  write(run_folder(0) + "/notes.txt", "not a run");
+  const Outcome fast = sweep({"--jobs", "1", "--fail-fast"});
+  EXPECT_EQ(fast.code, 4);
+  EXPECT_THAT(fast.err, AllOf(HasSubstr("gradflow: error: seed=1: "), HasSubstr("holds other files and no run")));
+  EXPECT_THAT(statuses(), ElementsAre("failed", "finished", "pending"));
+  const Outcome all = sweep({"--jobs", "1"});
+  EXPECT_EQ(all.code, 4);
+  EXPECT_THAT(statuses(), ElementsAre("failed", "finished", "finished"));
+  const Outcome one = sweep({"--index", "0"});
+  EXPECT_EQ(one.code, 4);
+  EXPECT_THAT(one.error_lines(), ElementsAre(HasSubstr("holds other files and no run")));
+}
+
+TEST_F(Sweeps, AnIndexOutOfRangeIsSaid) {
+  grid(R"("axes": {"seed": [1, 2, 3]})");
+  for (const std::string index : {"3", "-1"}) {
+    const Outcome outcome = sweep({"--index=" + index});
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_THAT(outcome.error_lines(),
+                ElementsAre("gradflow: error: --index " + index + ": study.json has 3 runs; write 0 to 2"));
+  }
+  EXPECT_EQ(sweep({"--index", "x"}).code, 2);
+  EXPECT_EQ(sweep({"--jobs", "0"}).code, 2);
+  EXPECT_EQ(sweep({"--list", "--count"}).code, 2);
+}
+
+TEST_F(Sweeps, AnInvalidCellRefusesTheGridBeforeAnythingRuns) {
+  grid("\"axes\": {\"seed\": [1, 2],\n\"model.heads\": [2, 3]}");
+  const Outcome refused = sweep({});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(
+      refused.error_lines(),
+      ElementsAre(AllOf(StartsWith("gradflow: error: study.json:2: model.heads: 3 does not divide model.width 8"),
+                        EndsWith(" (cell seed=1 model.heads=3 and 1 more)"))));
+  EXPECT_FALSE(exists("results"));
+  const Outcome skipped = sweep({"--skip-invalid"});
+  EXPECT_EQ(skipped.code, 0);
+  EXPECT_THAT(skipped.err, HasSubstr("gradflow: warning: left out: study.json:2: model.heads: 3 does not divide"));
+  EXPECT_THAT(statuses(), ElementsAre("finished", "finished"));
+  EXPECT_EQ(sweep({"--count", "--skip-invalid"}).out, "2\n");
+}
+
+TEST_F(Sweeps, FaultsOfTheGridFileEndWithOne) {
+  write("study.json", "{\"axes\": {\n\"model.dept\": [1]}}");
+  for (const char* command : {"sweep", "expand"}) {
+    const Outcome outcome = run_gradflow({command, "study.json"}, here());
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_THAT(outcome.error_lines(), ElementsAre(AllOf(StartsWith("gradflow: error: study.json:2: model.dept: "),
+                                                         HasSubstr("did you mean model.depth?"))));
+  }
+}
+
+TEST_F(Sweeps, ResultsDoNotDependOnJobsOrderOrWay) {
+  grid(R"("axes": {"seed": [1, 2], "model.placement": ["pre", "deepnorm"], "train.steps": [5, 7]})");
+  ASSERT_EQ(sweep({"--jobs", "1", "--quiet"}).code, 0);
+  const auto expected = results();
+  EXPECT_THAT(expected, SizeIs(8 * 3));
+
+  EXPECT_EQ(sweep({"--jobs", "3", "--quiet", "--out", "three"}).code, 0);
+  EXPECT_EQ(results("three"), expected);
+
+  for (const int index : {5, 2, 7, 0, 1, 6, 4, 3})
+    EXPECT_EQ(sweep({"--index", std::to_string(index), "--quiet", "--out", "single"}).code, 0);
+  EXPECT_EQ(results("single"), expected);
+  EXPECT_THAT(testing::column(read_csv(folder_ / "single/runs.csv"), "status"), Each("finished"));
+
+  fs::rename(folder_ / "results", folder_ / "swept");
+  const Outcome commands = run_gradflow({"expand", "study.json"}, here());
+  std::istringstream lines(commands.out);
+  const std::string program = fs::path(GRADFLOW_PROGRAM).parent_path().string();
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_THAT(line, StartsWith("gradflow run "));
+    EXPECT_EQ(RunningProgram("/bin/sh", {"-c", "PATH=" + program + ":$PATH; " + line + " --quiet"}, here()).wait().code,
+              0)
+        << line;
+  }
+  EXPECT_EQ(results(), expected);
+  // The configurations are the same, down to the name.
+  for (const auto& entry : fs::directory_iterator(folder_ / "results/study"))
+    EXPECT_EQ(read_file(entry.path().string() + "/config.json"),
+              read_file(folder_ / "swept/study" + ("/" + entry.path().filename().string()) + "/config.json"));
+}
+
+TEST_F(Sweeps, ExpandQuotesForTheShell) {
+  fs::create_directories(folder_ / "it's here");
+  write("it's here/my text.txt", std::string(300, 'a') + std::string(300, 'b'));
+  write("it's here/base.json", R"({"data": {"task": "text", "files": ["my text.txt"], "context": 8},
+                                   "model": {"depth": 1, "width": 8, "heads": 2}, "train": {"steps": 2}})");
+  write("study.json", R"({"base": "it's here/base.json", "axes": {"train.betas": [[0.9, 0.99], [0.8, 0.9]]}})");
+  const Outcome commands = run_gradflow({"expand", "study.json"}, here());
+  EXPECT_EQ(commands.code, 0) << commands.err;
+  EXPECT_THAT(commands.out, HasSubstr("gradflow run 'it'\\''s here/base.json' --set 'train.betas=[0.9, 0.99]'"));
+  const std::string program = fs::path(GRADFLOW_PROGRAM).parent_path().string();
+  const std::string script = write("all.sh", commands.out);
+  EXPECT_EQ(RunningProgram("/bin/sh", {"-ec", "PATH=" + program + ":$PATH; . ./all.sh"}, here()).wait().code, 0);
+  const auto expected = results();
+  EXPECT_EQ(sweep({"--quiet", "--out", "swept"}).code, 0);
+  EXPECT_EQ(results("swept"), expected);
+}
+
+/// 24 runs, of which the last diverges and number 11 takes a while.
+std::string many_runs() {
+  std::string entries;
+  for (int i = 1; i <= 24; ++i)
+    entries += (i == 1 ? "{" : ", {") + std::string("\"seed\": ") + std::to_string(i) +
+               ", \"train.steps\": " + (i == 12 ? "400" : "5") +
+               ", \"train.learning_rate\": " + (i == 24 ? "1e30" : "1e-3") + "}";
+  return "\"together\": [[" + entries + "]]";
+}
+
+TEST_F(Sweeps, ARunWhoseWorkerIsKilledIsTriedOnceMore) {
+  grid(many_runs());
+  ASSERT_EQ(sweep({"--index", "0", "--quiet"}).code, 0);  // now runs.csv tells the folders
+  const std::string slow = run_folder(11);
+  RunningProgram program(GRADFLOW_PROGRAM, {"sweep", "study.json", "--jobs", "2"}, here());
+  pid_t worker = 0;
+  ASSERT_TRUE(in_time([&] { return (worker = holder(slow)) > 0; }));
+  ASSERT_THAT(children_of(program.pid()), Contains(worker));
+  kill(worker, SIGKILL);
+  const Outcome outcome = program.wait();
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("its worker ended with signal 9 (Killed); it is tried once more"));
+  Words expected(24, "finished");
+  expected[23] = "diverged";
+  EXPECT_EQ(statuses(), expected);
+  const auto files = results();
+  EXPECT_EQ(sweep({"--quiet", "--out", "undisturbed"}).code, 0);
+  EXPECT_EQ(files, results("undisturbed"));
+}
+
+TEST_F(Sweeps, ARunWhoseWorkerIsKilledTwiceHasFailedAndIsTheOnlyOneRunAgain) {
+  grid(many_runs());
+  ASSERT_EQ(sweep({"--index", "0", "--quiet"}).code, 0);
+  const std::string slow = run_folder(11);
+  RunningProgram program(GRADFLOW_PROGRAM, {"sweep", "study.json", "--jobs", "2"}, here());
+  pid_t first = 0, second = 0;
+  ASSERT_TRUE(in_time([&] { return (first = holder(slow)) > 0; }));
+  kill(first, SIGKILL);
+  ASSERT_TRUE(in_time([&] { return (second = holder(slow)) != first; }));
+  kill(second, SIGKILL);
+  const Outcome outcome = program.wait();
+  EXPECT_EQ(outcome.code, 4) << outcome.err;
+  Words expected(24, "finished");
+  expected[23] = "diverged";
+  expected[11] = "failed";
+  EXPECT_EQ(statuses(), expected);
+  EXPECT_EQ(runs().text(11, runs().column("exit_code")), "137");
+  EXPECT_THAT(read_file(folder_ / (slow + "/manifest.json")), HasSubstr("its worker ended with signal 9"));
+
+  const Outcome again = sweep({});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(again.err, AllOf(HasSubstr("23 of 24 runs had been done before"), HasSubstr("seed=12 train.steps=400")));
+  expected[11] = "finished";
+  EXPECT_EQ(statuses(), expected);
+}
+
+TEST_F(Sweeps, AnInterruptLeavesNoProcessAndNoBrokenFolder) {
+  grid(R"("axes": {"train.steps": [100000], "seed": [1, 2, 3, 4]})");
+  RunningProgram program(GRADFLOW_PROGRAM, {"sweep", "study.json", "--jobs", "2"}, here());
+  const auto begun = [&] {
+    std::size_t count = 0;
+    if (exists("results/study"))
+      for (const auto& entry : fs::directory_iterator(folder_ / "results/study"))
+        if (fs::exists(entry.path() / "steps.csv")) ++count;
+    return count == 2;
+  };
+  ASSERT_TRUE(in_time(begun));
+  const std::vector<pid_t> workers = children_of(program.pid());
+  EXPECT_THAT(workers, SizeIs(2));
+  program.kill(SIGINT);
+  const Outcome outcome = program.wait();
+  EXPECT_EQ(outcome.code, 75) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("SIGINT: waiting for the runs at hand to end"));
+  for (const pid_t worker : workers) EXPECT_NE(kill(worker, 0), 0);
+  EXPECT_THAT(statuses(), ElementsAre("interrupted", "interrupted", "pending", "pending"));
+}
+
+TEST_F(Sweeps, ASecondInterruptEndsEverythingAtOnce) {
+  grid(R"("axes": {"train.steps": [100000], "seed": [1, 2]})");
+  RunningProgram program(GRADFLOW_PROGRAM, {"sweep", "study.json", "--jobs", "2"}, here());
+  std::vector<pid_t> workers;
+  ASSERT_TRUE(in_time([&] { return (workers = children_of(program.pid())).size() == 2; }));
+  ASSERT_TRUE(in_time([&] { return exists("results/study/runs.csv"); }));
+  // Stopped, the workers cannot follow the first signal.
+  for (const pid_t worker : workers) kill(worker, SIGSTOP);
+  program.kill(SIGINT);
+  std::this_thread::sleep_for(300ms);
+  EXPECT_TRUE(program.runs());
+  program.kill(SIGINT);
+  EXPECT_EQ(program.wait().code, 128 + SIGINT);
+  for (const pid_t worker : workers) EXPECT_TRUE(in_time([&] { return kill(worker, 0) != 0; }));
+}
+
+TEST_F(Sweeps, ARunThatAnotherProcessHasInHandIsLeftToIt) {
+  grid(R"("axes": {"seed": [1, 2], "train.steps": [3000]})");
+  RunningProgram other(GRADFLOW_PROGRAM, {"sweep", "study.json", "--index", "0", "--set", "batch=64"}, here());
+  ASSERT_TRUE(in_time([&] { return exists("results/study/runs.csv") || !other.runs() || exists("results/study"); }));
+  pid_t at_work = 0;
+  ASSERT_TRUE(in_time([&] {
+    for (const auto& entry : fs::directory_iterator(folder_ / "results/study"))
+      if (entry.is_directory()) at_work = holder("results/study/" + entry.path().filename().string());
+    return at_work == other.pid();
+  }));
+  const Outcome outcome = sweep({"--set", "batch=64", "--fail-fast"});
+  if (other.runs()) {
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("another process is working in results/study/"));
+    EXPECT_THAT(statuses(), ElementsAre("running", "finished"));
+  }
+  other.kill(SIGKILL);
+}
+
+TEST_F(Sweeps, WorkersDoNotGrowFromRunToRun) {
+  const auto seeds = [](int count) {
+    std::string list = "1";
+    for (int i = 2; i <= count; ++i) list += ", " + std::to_string(i);
+    return "\"axes\": {\"seed\": [" + list + "]}";
+  };
+  grid(seeds(10));
+  const Outcome few = sweep({"--jobs", "1", "--quiet", "--out", "few"});
+  grid(seeds(100));
+  const Outcome many = sweep({"--jobs", "1", "--quiet", "--out", "many"});
+  EXPECT_EQ(few.code + many.code, 0);
+  EXPECT_LT(many.peak_memory - few.peak_memory, std::int64_t{8} << 20);
+}
+
+// ---- other engines
+
+class Engines : public Sweeps {
+ protected:
+  void SetUp() override {
+    grid(R"("axes": {"seed": [1, 2, 3], "train.learning_rate": [1e-3, 1e30]})");
+    ASSERT_EQ(sweep({"--quiet", "--jobs", "1", "--out", "swept"}).code, 0);
+    expected_ = results("swept");
+    ASSERT_THAT(expected_, SizeIs(6 * 3));
+  }
+
+  Outcome script(const std::string& name, const Words& words, const std::string& environment = "") {
+    testing::Surroundings surroundings = here();
+    surroundings.shell = "export GRADFLOW='" GRADFLOW_PROGRAM "'" + environment;
+    return RunningProgram(fs::absolute("scripts/" + name).string(), words, surroundings).wait();
+  }
+
+  static bool is_installed(const std::string& program) {
+    return RunningProgram("/bin/sh", {"-c", "command -v " + program}).wait().code == 0;
+  }
+
+  std::map<std::string, std::string> expected_;
+};
+
+TEST_F(Engines, XargsGivesTheSameBytes) {
+  const Outcome outcome = script("sweep-xargs", {"study.json", "2"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("6 of 6 runs had been done before"));
+  EXPECT_EQ(results(), expected_);
+  EXPECT_THAT(statuses(), ElementsAre("finished", "diverged", "finished", "diverged", "finished", "diverged"));
+}
+
+TEST_F(Engines, GnuParallelGivesTheSameBytes) {
+  if (!is_installed("parallel")) GTEST_SKIP() << "GNU parallel is missing; install it with: apt-get install parallel";
+  const Outcome outcome = script("sweep-parallel", {"study.json", "2"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("6 of 6 runs had been done before"));
+  EXPECT_EQ(results(), expected_);
+  EXPECT_THAT(lines_of(folder_ / "study.joblog"), SizeIs(7));
+}
+
+class Slurm : public Engines {
+ protected:
+  void SetUp() override {
+    Engines::SetUp();
+    if (HasFatalFailure()) return;
+    const Outcome up = RunningProgram(node_, {"up", folder_ / "slurm"}).wait();
+    if (up.code == 77) GTEST_SKIP() << up.out;
+    ASSERT_EQ(up.code, 0) << up.out << up.err;
+    environment_ = "; export SLURM_CONF='" + folder_ / "slurm/slurm.conf" + "'";
+  }
+  void TearDown() override { RunningProgram(node_, {"down", folder_ / "slurm"}).wait(); }
+
+  Outcome slurm(const std::string& command) {
+    testing::Surroundings surroundings = here();
+    surroundings.shell = "true" + environment_;
+    return RunningProgram("/bin/sh", {"-c", command}, surroundings).wait();
+  }
+
+  const std::string node_ = fs::absolute("src/testing/one-node-slurm").string();
+  std::string environment_;
+};
+
+TEST_F(Slurm, AJobArrayGivesTheSameBytes) {
+  const Outcome submitted = script("sweep-slurm", {"study.json", "--wait"}, environment_);
+  EXPECT_EQ(submitted.code, 0) << submitted.err;
+  EXPECT_EQ(results(), expected_);
+  EXPECT_THAT(statuses(), ElementsAre("finished", "diverged", "finished", "diverged", "finished", "diverged"));
+}
+
+TEST_F(Slurm, ASignalledTaskGoesBackIntoTheQueueAndOn) {
+  grid(R"("axes": {"train.steps": [4000]})");
+  ASSERT_EQ(sweep({"--quiet", "--out", "undisturbed"}).code, 0);
+  const Outcome submitted = script("sweep-slurm", {"study.json", "--parsable"}, environment_);
+  ASSERT_EQ(submitted.code, 0) << submitted.err;
+  const std::string job = submitted.out.substr(0, submitted.out.find_first_of("; \n"));
+  const auto row_count = [&] {
+    std::size_t rows = 0;
+    for (const auto& [path, text] : exists("results/study") ? results() : std::map<std::string, std::string>())
+      if (path.ends_with("/steps.csv")) rows = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+    return rows;
+  };
+  ASSERT_TRUE(in_time([&] { return row_count() > 10; }));
+  EXPECT_EQ(slurm("scancel --signal=USR1 --batch " + job + "_0").code, 0);
+  EXPECT_TRUE(in_time([&] { return slurm("scontrol show job " + job + " | grep -o 'Restarts=1'").code == 0; }));
+  EXPECT_TRUE(in_time([&] { return slurm("squeue --noheader --job " + job).out.empty(); }));
+  EXPECT_THAT(statuses(), ElementsAre("finished"));
+  EXPECT_EQ(results(), results("undisturbed"));
+}
+
+}  // namespace
+}  // namespace gradflow
