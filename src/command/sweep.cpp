@@ -70,6 +70,7 @@ Exit run_one(const Options& options, const Grid& grid, const GridCells& cells, R
                             count == 1 ? "run" : "runs", count == 1 ? "0" : fmt::format("0 to {}", count - 1)),
                 Exit::usage);
   const GridCell& cell = cells.cells[static_cast<std::size_t>(index)];
+  catch_interrupts();
   create_folders(cells.folder);
   const auto note = [&](std::optional<int> failure) {
     RunRow row = run_row(index, cell.id, cell.folder);
@@ -87,6 +88,9 @@ Exit run_one(const Options& options, const Grid& grid, const GridCells& cells, R
     return options.strict ? Exit::cell_failed : Exit::done;
   } catch (const LockHeld&) {
     throw;  // the process that has it in hand will say how it ends
+  } catch (const Interrupted&) {
+    note(std::nullopt);
+    throw;
   } catch (const Error& error) {
     note(static_cast<int>(Exit::error));
     throw Error(error.lines(), Exit::cell_failed);

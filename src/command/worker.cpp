@@ -45,6 +45,9 @@ WorkerReport run_cell(Channel& channel, const Grid& grid, const GridCell& cell) 
     report.kind = WorkerReport::Kind::ended;
     report.exit = result.exit;
     report.was_finished = result.was_finished;
+  } catch (const Interrupted&) {
+    report.kind = WorkerReport::Kind::ended;
+    report.exit = Exit::interrupted;
   } catch (const LockHeld& held) {
     report.kind = WorkerReport::Kind::elsewhere;
     report.lines = held.lines();

@@ -114,6 +114,14 @@ TEST(JsonReader, RefusesDeepNestingInsteadOfOverflowingTheStack) {
   EXPECT_EQ(fault(allowed), "none");
 }
 
+TEST(JsonReader, ValuesAreWrittenAsTheyWereRead) {
+  Faults none;
+  const JsonValue value = read_json(R"({"a": [1e-3, 12, null, true], "b": {"c": "x\"y\n"}, "d": {}})", "a.json", none);
+  EXPECT_EQ(json_text(value), R"({"a": [1e-3, 12, null, true], "b": {"c": "x\"y\n"}, "d": {}})");
+  EXPECT_EQ(option_text(value.elements[0]), "[1e-3, 12, null, true]");
+  EXPECT_EQ(option_text(JsonValue::of_string("post")), "post");
+}
+
 TEST(JsonReader, AnyBytesGiveAValueOrAnError) {
   const std::string_view pieces[] = {
       "{", "}",    "[",    "]",     ",",  ":",  "\"", "\\",           "/",    "*",     "\n", "1",      "-", ".", "e",

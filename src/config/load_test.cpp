@@ -72,6 +72,13 @@ TEST(Load, CommentsAndAByteOrderMarkAreAccepted) {
   EXPECT_EQ(parse_config("\xEF\xBB\xBF// note\n{/* more */ \"seed\": 3}", "a.json").seed, 3);
 }
 
+TEST(Load, ATextMayStandInThePlaceOfTheFile) {
+  const Config config = load_config(R"({"model": {"depth": 3}})");
+  EXPECT_EQ(config.model.depth, 3);
+  EXPECT_EQ(config.name, "unnamed");
+  EXPECT_THROW(load_config("{"), Error);
+}
+
 TEST(Load, DerivedIsIgnoredAtTheTopOnly) {
   EXPECT_EQ(faults(R"({"derived": {"alpha": [1, {"x": null}]}})"), Lines{});
   EXPECT_EQ(faults(R"({"model": {"derived": 1}})").size(), 1u);

@@ -63,6 +63,40 @@ TEST(FileLock, NamesTheHoldingProcessAndEndsWithIt) {
   close(ready[1]);
 }
 
+TEST(FileLock, WaitsWhereItIsAskedTo) {
+  const TemporaryFolder folder;
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  std::optional<FileLock> lock(FileLock(folder / "lock"));
+  const pid_t child = fork();
+  if (child == 0) {
+    lock.reset();  // the child's share of it
+    const FileLock waited = FileLock::when_free(folder / "lock");
+    (void)!write(ready[1], "x", 1);
+    _exit(0);
+  }
+  close(ready[1]);
+  usleep(50'000);  // by now the child meets a lock that is held
+  lock.reset();
+  char byte = 0;
+  EXPECT_EQ(read(ready[0], &byte, 1), 1);
+  waitpid(child, nullptr, 0);
+  close(ready[0]);
+}
+
+TEST(FileLock, TellsAHeldLockFromOtherErrors) {
+  const TemporaryFolder folder;
+  const FileLock lock(folder / "lock");
+  EXPECT_THROW(FileLock(folder / "lock"), LockHeld);
+  try {
+    FileLock(folder / "absent/lock");
+    FAIL();
+  } catch (const LockHeld&) {
+    FAIL();
+  } catch (const Error&) {
+  }
+}
+
 TEST(FileLock, SaysWhyTheFileCannotBeOpened) {
   const TemporaryFolder folder;
   EXPECT_THAT(refusal(folder / "absent/lock"),

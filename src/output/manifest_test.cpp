@@ -119,5 +119,19 @@ TEST(Manifest, OfAResumedRunGoesOnFromTheOneThatIsThere) {
   EXPECT_TRUE(third.resumed.empty());
 }
 
+TEST(Manifest, OfAProcessThatDiedCanBeCorrected) {
+  const TemporaryFolder folder;
+  Manifest manifest = example();
+  write_manifest(folder / "manifest.json", manifest);
+  write_failure(folder / "manifest.json", "its worker ended with signal 9");
+  const auto json = nlohmann::json::parse(read_file(folder / "manifest.json"));
+  EXPECT_EQ(json["status"], "failed");
+  EXPECT_EQ(json["reason"], "its worker ended with signal 9");
+  EXPECT_TRUE(json["ended"].is_string());
+  EXPECT_EQ(json["version"], "0.1.0") << "the rest stays";
+  write_failure(folder / "absent.json", "no file, nothing to correct");
+  EXPECT_FALSE(file_size(folder / "absent.json"));
+}
+
 }  // namespace
 }  // namespace gradflow

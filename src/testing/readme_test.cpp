@@ -11,6 +11,7 @@
 #include "config/schema.h"
 #include "core/files.h"
 #include "output/run_folder.h"
+#include "output/runs_table.h"
 #include "output/table.h"
 
 namespace gradflow {
@@ -53,6 +54,7 @@ INSTANTIATE_TEST_SUITE_P(Tables, Readme,
                                            Block{"layers", [] { return column_table(layers_columns()); }},
                                            Block{"spikes", [] { return column_table(spikes_columns()); }},
                                            Block{"tensors", [] { return column_table(tensors_columns()); }},
+                                           Block{"runs", [] { return column_table(runs_columns()); }},
                                            Block{"timing", [] { return column_table(timing_columns()); }}),
                          [](const auto& test) { return test.param.name; });
 
