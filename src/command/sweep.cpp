@@ -111,6 +111,7 @@ Exit run(const Options& options) {
   }
   RunsTable table = runs_table(cells);
   if (options.list) {
+    table.read_folders();
     fmt::print("{}", table_text(grid, cells, table.rows()));
     return Exit::done;
   }

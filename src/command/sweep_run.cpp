@@ -313,12 +313,12 @@ std::int64_t default_jobs(const std::vector<GridCell>& cells, std::int64_t cores
 RunsTable runs_table(const GridCells& cells) {
   std::vector<RunRow> rows;
   for (std::size_t i = 0; i < cells.cells.size(); ++i)
-    rows.push_back(run_row(static_cast<std::int64_t>(i), cells.cells[i].id, cells.cells[i].folder));
+    rows.push_back({.index = static_cast<std::int64_t>(i), .id = cells.cells[i].id, .path = cells.cells[i].folder});
   return RunsTable(cells.folder, std::move(rows));
 }
 
 Exit run_sweep(const Grid& grid, const GridCells& cells, const SweepOptions& options, RunsTable& table, Log& log) {
-  for (const RunRow& row : std::vector<RunRow>(table.rows())) table.set(row);
+  table.read_folders();
   return Sweep(grid, cells, options, table, log).run();
 }
 

@@ -20,7 +20,7 @@ struct SweepOptions {
 /// As many workers as there are cores for, with the threads that each of them uses; at most one a cell.
 std::int64_t default_jobs(const std::vector<GridCell>& cells, std::int64_t cores);
 
-/// The folder's runs.csv, with how every cell stands.
+/// The runs.csv of these cells; how they stand is not yet in it.
 RunsTable runs_table(const GridCells& cells);
 
 /// Runs every cell that is not finished, in order, and keeps runs.csv. Unfinished runs are resumed; a cell whose worker

@@ -73,11 +73,11 @@ TEST_F(GridFile, ExcludeDropsCellsThatMatchAllItsKeysAsValues) {
   const std::string axes = R"("axes": {"model.placement": ["pre", "post"], "train.learning_rate": [1e-3, 3e-3]})";
   EXPECT_THAT(
       labels("{" + axes + R"(, "exclude": [{"model.placement": "post", "train.learning_rate": 0.003}]})"),
-      ElementsAre("model.placement=pre train.learning_rate=0.001", "model.placement=pre train.learning_rate=0.003",
-                  "model.placement=post train.learning_rate=0.001"));
+      ElementsAre("model.placement=pre train.learning_rate=1e-3", "model.placement=pre train.learning_rate=3e-3",
+                  "model.placement=post train.learning_rate=1e-3"));
   EXPECT_THAT(labels("{" + axes + R"(, "base": {"model": {"width": 32}}, "exclude": [{"train.learning_rate": 1e-3},
                      {"model.placement": "pre", "model.ffn_width": 128}]})"),
-              ElementsAre("model.placement=post train.learning_rate=0.003"))
+              ElementsAre("model.placement=post train.learning_rate=3e-3"))
       << "keys of the base and those that follow from others count, too";
 }
 

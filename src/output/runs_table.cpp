@@ -99,6 +99,10 @@ void RunsTable::set(const RunRow& row) {
   known_.at(static_cast<std::size_t>(row.index)) = true;
 }
 
+void RunsTable::read_folders() {
+  for (const RunRow& row : std::vector<RunRow>(rows_)) set(run_row(row.index, row.id, row.path));
+}
+
 void RunsTable::write() {
   const FileLock lock = FileLock::when_free(path_ + ".lock");
   const std::vector<RunRow> there = rows_there(path_, rows_);

@@ -38,6 +38,8 @@ class RunsTable {
 
   /// Sets what this process knows of a run.
   void set(const RunRow& row);
+  /// Sets every run to what its folder says.
+  void read_folders();
   const std::vector<RunRow>& rows() const { return rows_; }
   /// Writes the file in one step. Rows that this process has not set are taken from the file that is there, or from the
   /// run folders where there is none or it is that of another grid. Throws Error naming the file.
