@@ -92,6 +92,15 @@ class Sweeps : public testing::ProgramTest {
   }
 };
 
+TEST_F(Sweeps, EveryGridOfTheProjectIsValid) {
+  for (const auto& entry : fs::directory_iterator("configs/grids")) {
+    const Outcome outcome = run_gradflow({"sweep", entry.path().string(), "--count"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, IsEmpty()) << entry.path();
+    EXPECT_GT(std::stoi(outcome.out), 20) << entry.path();
+  }
+}
+
 TEST_F(Sweeps, CountAndListRunNothing) {
   grid(R"("axes": {"model.placement": ["pre", "post"], "seed": [1, 2]})");
   EXPECT_EQ(sweep({"--count"}).out, "4\n");
