@@ -10,6 +10,7 @@
 #include "command/description_text.h"
 #include "command/prepare.h"
 #include "config/identity.h"
+#include "kernels/backend.h"
 #include "model/description.h"
 #include "output/run_folder.h"
 
@@ -29,7 +30,8 @@ Exit run(const Options& options) {
                         .layout = make_layout(prepared.config),
                         .facts = prepared.source->facts(),
                         .files_hash = hash,
-                        .folder = default_run_folder(prepared.config.name, run_id(prepared.config, hash))};
+                        .folder = default_run_folder(prepared.config.name, run_id(prepared.config, hash)),
+                        .backend = backend_in_words(prepared.config, prepared.device)};
   fmt::print("{}", options.json ? description_json(subject).dump(2) + "\n" : description_text(subject));
   return Exit::done;
 }

@@ -44,9 +44,9 @@ std::string title(const Subject& subject) {
       fmt::format("{}, {}, width {}", name_of(model.stack), counted(model.depth, "block", "blocks"), model.width);
   if (model.stack == StackKind::transformer)
     size += fmt::format(", {}, ffn {}", counted(model.heads, "head", "heads"), *model.ffn_width);
-  return fmt::format("{}: {}\nplacement {}, residual {}, {} parameters\nrun folder {}\n", subject.config.name, size,
-                     name_of(model.placement), name_of(model.residual), in_thousands(subject.layout.parameter_count()),
-                     subject.folder);
+  return fmt::format("{}: {}\nplacement {}, residual {}, {} parameters\nbackend {}\nrun folder {}\n",
+                     subject.config.name, size, name_of(model.placement), name_of(model.residual),
+                     in_thousands(subject.layout.parameter_count()), subject.backend, subject.folder);
 }
 
 /// The branches of a stack are named once, in the order in which they come.
@@ -228,6 +228,7 @@ nlohmann::ordered_json description_json(const Subject& subject) {
   for (const Field* field : changed_fields(config)) changed[std::string(field->key())] = field->value(config);
   return {{"name", config.name},
           {"folder", subject.folder},
+          {"backend", subject.backend},
           {"derived", derived_json(config, subject.layout, subject.files_hash)},
           {"parameter_groups", std::move(groups)},
           {"decay_groups", {{"decayed", decay_json(decay.decayed)}, {"not_decayed", decay_json(decay.not_decayed)}}},

@@ -15,7 +15,8 @@ struct Subject {
   Layout layout;
   TaskFacts facts;
   std::string files_hash;
-  std::string folder;  ///< where `run` would write
+  std::string folder;   ///< where `run` would write
+  std::string backend;  ///< which one runs it, and why not the other
 };
 
 /// For people, at most 100 columns wide but for the values of keys.

@@ -16,6 +16,7 @@
 #include "core/interrupt.h"
 #include "core/machine.h"
 #include "core/memory.h"
+#include "kernels/backend.h"
 #include "model/description.h"
 #include "model/memory_estimate.h"
 #include "output/log.h"
@@ -71,6 +72,7 @@ Manifest manifest_of(const Prepared& prepared) {
           .cpu = cpu_model(),
           .host = host_name(),
           .device = prepared.device.str(),
+          .backend = std::string(name_of(chosen_backend(prepared.config, prepared.device))),
           .threads = prepared.config.compute.threads,
           .flush_denormals = prepared.config.compute.flush_denormals,
           .command_line = command_line(),
@@ -131,7 +133,7 @@ ExperimentResult interrupted_run(const RunFolder& folder, Log& log, Manifest& ma
 ExperimentResult train(const Prepared& prepared, const ExperimentOptions& options, const RunFolder& folder, Log& log,
                        Manifest& manifest) {
   const Config& config = prepared.config;
-  Stack stack(config, prepared.device);
+  Stack stack(config, prepared.device, segment_factory(config, prepared.device));
   Recorder recorder(config, stack, prepared.device, folder.path());
   RunAccount account;
   Progress progress(log, progress_style(options.quiet));

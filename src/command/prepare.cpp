@@ -8,6 +8,7 @@
 #include "config/fields.h"
 #include "config/load.h"
 #include "core/error.h"
+#include "kernels/backend.h"
 
 namespace gradflow {
 namespace {
@@ -43,6 +44,9 @@ Prepared prepare(const LoadConfig& load) {
   result.config = load([&](Examination& examination) {
     attempt(examination, "compute.device",
             [&](const Config& config) { result.device = device_named(config.compute.device); });
+    // The device that `auto` found may not be one for compute.backend fused.
+    if (examination.in_order("compute."))
+      attempt(examination, "compute.backend", [&](const Config& config) { chosen_backend(config, result.device); });
     // With a key of the data at fault its default stands in the configuration, and would be blamed here.
     if (examination.in_order("data.") && examination.in_order("train."))
       attempt(examination, "data.task", [&](const Config& config) { result.source = make_source(config); });

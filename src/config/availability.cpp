@@ -25,7 +25,6 @@ bool asks_for_quantities(const Config& config) {
 }
 
 constexpr NotYet not_yet[] = {
-    {"compute.backend", [](const Config& c) { return c.compute.backend == Backend::fused; }, "write auto or aten"},
     {"record.quantities", asks_for_quantities, "write none, standard, all or names of columns of layers.csv"},
 };
 

@@ -145,6 +145,7 @@ Config checked(const ConfigSources& sources, Faults& faults, const FurtherCheck&
   Examination examination(config, origins, faults);
   check_availability(examination);
   check_combinations(examination);
+  check_backend(examination);
   if (further) further(examination);
   faults.raise();
   return config;

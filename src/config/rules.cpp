@@ -168,12 +168,6 @@ void check_spikes(Examination& e) {
   at_most_window("record.spikes.min_count", spikes.min_count);
 }
 
-void check_backend(Examination& e) {
-  if (e.config.compute.backend == Backend::fused && look_inside(e.config.record.quantities))
-    e.refuse({"compute.backend", "record.quantities"},
-             "fused does not show the inside of sub-layers, which record.quantities asks for; write auto or aten");
-}
-
 }  // namespace
 
 void Examination::refuse(std::initializer_list<std::string_view> keys, std::string_view fault) {

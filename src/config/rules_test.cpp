@@ -140,15 +140,7 @@ TEST(Combinations, OfOtherStacks) {
             Lines{"train.batch: batchnorm has no statistics over a single sample; write at least 2"});
 }
 
-TEST(Combinations, OnlyTheReferenceBackendLooksInside) {
-  EXPECT_EQ(
-      faults({"compute.backend=fused", "record.quantities=zero_fraction"}),
-      Lines{"fused does not show the inside of sub-layers, which record.quantities asks for; write auto or aten"});
-  EXPECT_EQ(faults({"compute.backend=aten", "record.quantities=zero_fraction"}), Lines{});
-}
-
 TEST(Availability, WhatIsNotThereYetIsRefusedByName) {
-  EXPECT_EQ(faults({"compute.backend=fused"}), Lines{"\"fused\" is not available yet; write auto or aten"});
   EXPECT_EQ(faults({"record.quantities=snr"}),
             Lines{"\"snr\" is not available yet; write none, standard, all or names of columns of layers.csv"});
   EXPECT_EQ(faults({"record.quantities=all"}), Lines{});

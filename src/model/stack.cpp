@@ -7,16 +7,8 @@
 #include "model/transformer.h"
 
 namespace gradflow {
-namespace {
 
-std::vector<std::unique_ptr<Segment>> make_segments(const Config& config, const ParameterStore& store) {
-  switch (config.model.stack) {
-    case StackKind::transformer: return make_transformer(config, store);
-    case StackKind::mlp:
-    case StackKind::resnet: return make_feedforward_stack(config, store);
-  }
-  return {};
-}
+namespace {
 
 Taps taps_of(Watchers watchers) {
   Taps taps;
@@ -26,7 +18,16 @@ Taps taps_of(Watchers watchers) {
 
 }  // namespace
 
-Stack::Stack(const Config& config, at::Device device)
+std::vector<std::unique_ptr<Segment>> make_reference_segments(const Config& config, const ParameterStore& store) {
+  switch (config.model.stack) {
+    case StackKind::transformer: return make_transformer(config, store);
+    case StackKind::mlp:
+    case StackKind::resnet: return make_feedforward_stack(config, store);
+  }
+  return {};
+}
+
+Stack::Stack(const Config& config, at::Device device, const SegmentFactory& make_segments)
     : layout_(make_layout(config)),
       store_(layout_, static_cast<std::uint64_t>(config.seed),
              config.compute.dtype == Dtype::float64 ? at::kDouble : at::kFloat, device),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -12,7 +13,8 @@
 
 namespace gradflow {
 
-/// Looks at the boundaries between segments while a batch passes. It must not change what it is shown.
+/// Looks at the boundaries between segments while a batch passes. It must not change what it is shown, and what it is
+/// shown is there during the call only: a backend may write the next segment's numbers into the same memory.
 class Watcher {
  public:
   virtual ~Watcher() = default;
@@ -33,11 +35,20 @@ class Watcher {
 
 using Watchers = std::span<Watcher* const>;
 
+/// Makes the segments of a stack, in the order of `make_layout(config).segments`, on the parameters of `store`, which
+/// must outlive them.
+using SegmentFactory =
+    std::function<std::vector<std::unique_ptr<Segment>>(const Config& config, const ParameterStore& store)>;
+
+/// The reference backend: every model, any device, any dtype.
+std::vector<std::unique_ptr<Segment>> make_reference_segments(const Config& config, const ParameterStore& store);
+
 /// The model: its layout, its parameters and its segments, walked up for the loss and down for the gradient.
 class Stack {
  public:
-  /// Builds what `config` (resolved) describes with the initial weights of `config.seed`.
-  Stack(const Config& config, at::Device device);
+  /// Builds what `config` (resolved) describes with the initial weights of `config.seed`. Which backend runs it is the
+  /// caller's choice (kernels/backend.h).
+  Stack(const Config& config, at::Device device, const SegmentFactory& make_segments = make_reference_segments);
 
   const Layout& layout() const { return layout_; }
   ParameterStore& store() { return store_; }

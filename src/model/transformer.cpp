@@ -12,19 +12,6 @@
 namespace gradflow {
 namespace {
 
-/// The fixed table of Vaswani et al. 2017, [T, d]: sin and cos of t/10000^(2i/d), in even and odd columns.
-at::Tensor sinusoidal_positions(std::int64_t tokens, std::int64_t width, const at::TensorOptions& options) {
-  const at::Tensor table = at::empty({tokens, width}, at::kDouble);
-  auto element = table.accessor<double, 2>();
-  for (std::int64_t t = 0; t < tokens; ++t)
-    for (std::int64_t i = 0; i < width; ++i) {
-      const double angle =
-          static_cast<double>(t) / std::pow(10000.0, static_cast<double>(i / 2 * 2) / static_cast<double>(width));
-      element[t][i] = i % 2 == 0 ? std::sin(angle) : std::cos(angle);
-    }
-  return table.to(options);
-}
-
 /// Tokens [B, T] → stream [B, T, d].
 class Embedding final : public AtenSegment {
  public:
@@ -252,6 +239,18 @@ std::vector<std::unique_ptr<Segment>> make_transformer(const Config& config, con
   if (has_final_norm(config.model)) segments.push_back(std::make_unique<FinalNorm>(config, store));
   segments.push_back(std::make_unique<Head>(config, store));
   return segments;
+}
+
+at::Tensor sinusoidal_positions(std::int64_t tokens, std::int64_t width, const at::TensorOptions& options) {
+  const at::Tensor table = at::empty({tokens, width}, at::kDouble);
+  auto element = table.accessor<double, 2>();
+  for (std::int64_t t = 0; t < tokens; ++t)
+    for (std::int64_t i = 0; i < width; ++i) {
+      const double angle =
+          static_cast<double>(t) / std::pow(10000.0, static_cast<double>(i / 2 * 2) / static_cast<double>(width));
+      element[t][i] = i % 2 == 0 ? std::sin(angle) : std::cos(angle);
+    }
+  return table.to(options);
 }
 
 }  // namespace gradflow

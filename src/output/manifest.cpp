@@ -65,6 +65,7 @@ void write_manifest(const std::string& path, const Manifest& manifest) {
   json["cpu"] = manifest.cpu;
   json["host"] = manifest.host;
   json["device"] = manifest.device;
+  json["backend"] = manifest.backend;
   json["threads"] = manifest.threads;
   json["flush_denormals"] = manifest.flush_denormals;
   // A command line may hold bytes that are not UTF-8; they must not cost the run its manifest.

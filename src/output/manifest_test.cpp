@@ -26,6 +26,7 @@ Manifest example() {
   manifest.cpu = "A processor";
   manifest.host = "node1";
   manifest.device = "cpu";
+  manifest.backend = "fused";
   manifest.threads = 2;
   manifest.flush_denormals = true;
   manifest.command_line = {"gradflow", "run", "configs/pre.json"};
@@ -46,6 +47,7 @@ TEST(Manifest, HoldsWhereAndWithWhatARunWasMade) {
   EXPECT_EQ(json["cpu"], "A processor");
   EXPECT_EQ(json["host"], "node1");
   EXPECT_EQ(json["device"], "cpu");
+  EXPECT_EQ(json["backend"], "fused");
   EXPECT_EQ(json["threads"], 2);
   EXPECT_EQ(json["flush_denormals"], true);
   EXPECT_EQ(json["command_line"], (std::vector<std::string>{"gradflow", "run", "configs/pre.json"}));

@@ -2,21 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "measure/store_sums.h"
 #include "measure/stream_statistics.h"
-#include "model/stack.h"
 
 namespace gradflow::testing {
 namespace {
-
-/// Relative agreement, with an absolute floor for quantities that are zero but for rounding (a key bias has no
-/// gradient).
-void expect_close(double measured, double expected, double relative, double floor, const std::string& what) {
-  EXPECT_LE(std::abs(measured - expected), relative * std::abs(expected) + floor)
-      << what << ": measured " << measured << ", expected " << expected;
-}
 
 class LogitsWatcher final : public Watcher {
  public:
@@ -29,57 +22,67 @@ class LogitsWatcher final : public Watcher {
 
 double rms(const at::Tensor& x) { return x.square().mean().sqrt().item<double>(); }
 
-void expect_logits(const nlohmann::json& golden, const at::Tensor& logits, double relative) {
-  const at::Tensor expected = at::tensor(golden.at("logits_first").get<std::vector<double>>(), at::kDouble);
-  ASSERT_EQ(logits.size(1), expected.size(0));
-  for (std::int64_t v = 0; v < expected.size(0); ++v)
-    expect_close(logits[0][v].item<double>(), expected[v].item<double>(), relative, relative * rms(expected), "logit");
-  if (golden.contains("logits_rms")) expect_close(rms(logits), golden.at("logits_rms"), relative, 0, "logits_rms");
-}
-
-void expect_parameter_gradients(const nlohmann::json& golden, Stack& stack, double relative, double floor) {
-  const GradientSums sums = gradient_sums(stack.store());
-  expect_close(sums.norm(), golden.at("grad_norm"), relative, 0, "grad_norm");
-  const nlohmann::json& norms = golden.at("parameter_grad_norms");
-  ASSERT_EQ(sums.squares.size(), norms.size());
-  for (std::size_t e = 0; e < sums.squares.size(); ++e) {
-    const std::string& parameter = stack.store().entries()[e].name;
-    ASSERT_TRUE(norms.contains(parameter)) << parameter;
-    expect_close(std::sqrt(sums.squares[e]), norms.at(parameter), relative, floor, parameter);
+/// Collects the quantities of one run.
+class Collected {
+ public:
+  void add(const std::string& kind, const std::string& place, double measured, double expected, double floor = 0) {
+    quantities.push_back({kind, place, measured, expected, floor});
   }
-}
 
-void expect_sites(const nlohmann::json& sites, const std::vector<StreamStatistics>& statistics, Residual form,
-                  double relative) {
-  // The cases of the mlp and the resnet say nothing of branches.
-  const bool branches_known =
-      std::any_of(sites.begin(), sites.end(), [](const nlohmann::json& site) { return site.contains("branch_rms"); });
-  std::size_t s = 0;
-  for (const nlohmann::json& site : sites) {
-    SCOPED_TRACE(site.at("site"));
-    const StreamStatistics& row = statistics.at(s++);
-    const double site_rms = site.at("rms");
-    expect_close(row.stream_mean.value(), site.at("mean"), relative, relative * site_rms, "mean");
-    expect_close(row.stream_variance.value(), site.at("variance"), relative, 0, "variance");
-    expect_close(row.stream_rms.value(), site_rms, relative, 0, "rms");
-    expect_close(row.stream_grad_norm.value(), site.at("stream_grad_norm"), relative, 0, "stream_grad_norm");
-    if (!branches_known) continue;
-    EXPECT_EQ(row.branch_rms.has_value(), site.contains("branch_rms") && form != Residual::none);
-    if (row.branch_rms) {
-      expect_close(*row.branch_rms, site.at("branch_rms"), relative, 0, "branch_rms");
-      expect_close(row.branch_ratio.value(), site.at("branch_ratio"), relative, 0, "branch_ratio");
+  void add_logits(const nlohmann::json& golden, const at::Tensor& logits) {
+    const auto expected = golden.at("logits_first").get<std::vector<double>>();
+    ASSERT_EQ(logits.size(1), static_cast<std::int64_t>(expected.size()));
+    double squares = 0;
+    for (const double value : expected) squares += value * value;
+    const double size = std::sqrt(squares / static_cast<double>(expected.size()));
+    for (std::size_t v = 0; v < expected.size(); ++v)
+      add("logit", std::to_string(v), logits[0][static_cast<std::int64_t>(v)].item<double>(), expected[v], size);
+    if (golden.contains("logits_rms")) add("logits_rms", "", rms(logits), golden.at("logits_rms"));
+  }
+
+  void add_parameter_gradients(const nlohmann::json& golden, Stack& stack) {
+    const GradientSums sums = gradient_sums(stack.store());
+    const double whole = golden.at("grad_norm");
+    add("grad_norm", "", sums.norm(), whole);
+    const nlohmann::json& norms = golden.at("parameter_grad_norms");
+    ASSERT_EQ(sums.squares.size(), norms.size());
+    for (std::size_t e = 0; e < sums.squares.size(); ++e) {
+      const std::string& parameter = stack.store().entries()[e].name;
+      ASSERT_TRUE(norms.contains(parameter)) << parameter;
+      // A key bias has no gradient but for rounding.
+      add("parameter_grad_norm", parameter, std::sqrt(sums.squares[e]), norms.at(parameter), 0.01 * whole);
     }
   }
-}
+
+  void add_sites(const nlohmann::json& sites, const std::vector<StreamStatistics>& statistics, Residual form) {
+    // The cases of the mlp and the resnet say nothing of branches.
+    const bool branches_known =
+        std::any_of(sites.begin(), sites.end(), [](const nlohmann::json& site) { return site.contains("branch_rms"); });
+    std::size_t s = 0;
+    for (const nlohmann::json& site : sites) {
+      const std::string place = site.at("site");
+      const StreamStatistics& row = statistics.at(s++);
+      const double site_rms = site.at("rms");
+      add("mean", place, row.stream_mean.value(), site.at("mean"), site_rms);
+      add("variance", place, row.stream_variance.value(), site.at("variance"));
+      add("rms", place, row.stream_rms.value(), site_rms);
+      add("stream_grad_norm", place, row.stream_grad_norm.value(), site.at("stream_grad_norm"));
+      if (!branches_known) continue;
+      EXPECT_EQ(row.branch_rms.has_value(), site.contains("branch_rms") && form != Residual::none) << place;
+      if (!row.branch_rms) continue;
+      add("branch_rms", place, *row.branch_rms, site.at("branch_rms"));
+      add("branch_ratio", place, row.branch_ratio.value(), site.at("branch_ratio"));
+    }
+  }
+
+  std::vector<GoldenQuantity> quantities;
+};
 
 }  // namespace
 
-void expect_golden(const nlohmann::json& golden, const Config& config, const Batch& batch, bool recompute) {
-  const bool exact = config.compute.dtype == Dtype::float64;
-  const double relative = exact ? 1e-9 : 1e-4;
-  const double floor = (exact ? 1e-15 : 1e-6) * golden.at("grad_norm").get<double>();
-
-  Stack stack(config, at::kCPU);
+std::vector<GoldenQuantity> golden_quantities(const nlohmann::json& golden, const Config& config, const Batch& batch,
+                                              bool recompute, const SegmentFactory& make_segments) {
+  Stack stack(config, at::kCPU, make_segments);
   const Pass pass{.batch = &batch, .recompute = recompute};
   StreamMeter meter(stack.layout(), at::kCPU);
   LogitsWatcher logits;
@@ -88,10 +91,19 @@ void expect_golden(const nlohmann::json& golden, const Config& config, const Bat
   stack.backward(pass, 1, watchers);
 
   EXPECT_EQ(stack.layout().parameter_count(), golden.at("parameters").get<std::int64_t>());
-  expect_close(loss, golden.at("loss"), relative, 0, "loss");
-  expect_logits(golden, logits.logits, relative);
-  expect_parameter_gradients(golden, stack, relative, floor);
-  expect_sites(golden.at("sites"), meter.statistics(), config.model.residual, relative);
+  Collected collected;
+  collected.add("loss", "", loss, golden.at("loss"));
+  collected.add_logits(golden, logits.logits);
+  collected.add_parameter_gradients(golden, stack);
+  collected.add_sites(golden.at("sites"), meter.statistics(), config.model.residual);
+  return collected.quantities;
+}
+
+void expect_golden(const nlohmann::json& golden, const Config& config, const Batch& batch, bool recompute) {
+  const double relative = config.compute.dtype == Dtype::float64 ? 1e-9 : 1e-4;
+  for (const GoldenQuantity& q : golden_quantities(golden, config, batch, recompute, make_reference_segments))
+    EXPECT_LE(std::abs(q.measured - q.expected), relative * (std::abs(q.expected) + q.floor))
+        << q.kind << " " << q.place << ": measured " << q.measured << ", expected " << q.expected;
 }
 
 }  // namespace gradflow::testing

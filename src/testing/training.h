@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "config/resolved.h"
 #include "data/source.h"
+#include "kernels/backend.h"
 #include "train/trainer.h"
 
 namespace gradflow::testing {
@@ -51,12 +52,17 @@ struct TrainedRun {
   }
 };
 
-/// Trains `config` on the CPU; `before` may change the initial weights.
+/// The fused backend where `config` names it, else the reference: here `auto` chooses nothing.
+inline SegmentFactory named_backend(const Config& config) {
+  return config.compute.backend == Backend::fused ? make_fused_segments : make_reference_segments;
+}
+
+/// Trains `config` on the CPU; `before` may change the initial weights, `watcher` may look at the passes.
 template <class Before>
-TrainedRun train(const Config& config, Before before) {
-  TrainedRun run{make_source(config), std::make_unique<Stack>(config, at::kCPU), {}, {}};
+TrainedRun train(const Config& config, Before before, Watcher* watcher = nullptr) {
+  TrainedRun run{make_source(config), std::make_unique<Stack>(config, at::kCPU, named_backend(config)), {}, {}};
   before(*run.stack);
-  StepCollector collector;
+  StepCollector collector(watcher);
   Trainer trainer(config, *run.stack, *run.source, at::kCPU, {&collector});
   run.stopped_at = trainer.run().stopped_at;
   run.steps = std::move(collector.steps);

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace gradflow {
+
+/// Memory that lives as long as a stack, handed out piece by piece and never given back singly: every buffer of the
+/// fused backend is cut from it before the first step. Large pages where the system has them: thousands of small pages
+/// cost more than the arithmetic on them.
+class Arena {
+ public:
+  /// `count` floats on a 64-byte boundary, zero.
+  float* floats(std::size_t count);
+  /// Bytes taken from the system.
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* block) const;
+  };
+  std::vector<std::unique_ptr<std::byte, Free>> blocks_;
+  std::byte* next_ = nullptr;
+  std::size_t left_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace gradflow

@@ -1,0 +1,60 @@
+#include "kernels/backend.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "config/backend.h"
+#include "config/derived.h"
+#include "core/error.h"
+#include "kernels/ends.h"
+#include "kernels/sub_layer.h"
+
+namespace gradflow {
+namespace {
+
+/// What stands against the fused backend, with the device that `auto` found.
+std::optional<FusedObstacle> obstacle(const Config& config, at::Device device) {
+  if (!device.is_cpu()) return FusedObstacle{"compute.device", "the device is " + device.str(), "write cpu"};
+  return fused_obstacle(config);
+}
+
+}  // namespace
+
+Backend chosen_backend(const Config& config, at::Device device) {
+  if (config.compute.backend == Backend::aten) return Backend::aten;
+  const auto against = obstacle(config, device);
+  if (!against) return Backend::fused;
+  if (config.compute.backend == Backend::automatic) return Backend::aten;
+  throw Error(fmt::format("{}: {}, where compute.backend fused cannot run; {}, or compute.backend auto or aten",
+                          against->key, against->fault, against->remedy));
+}
+
+std::string backend_in_words(const Config& config, at::Device device) {
+  const Backend chosen = chosen_backend(config, device);
+  if (chosen == Backend::fused || config.compute.backend == Backend::aten) return std::string(name_of(chosen));
+  return fmt::format("{} (fused cannot: {})", name_of(chosen), obstacle(config, device)->fault);
+}
+
+SegmentFactory segment_factory(const Config& config, at::Device device) {
+  return chosen_backend(config, device) == Backend::fused ? make_fused_segments : make_reference_segments;
+}
+
+std::vector<std::unique_ptr<Segment>> make_fused_segments(const Config& config, const ParameterStore& store) {
+  const auto workspace = std::make_shared<Workspace>(config);
+  std::vector<std::unique_ptr<Segment>> segments;
+  segments.push_back(make_fused_embedding(config, store, workspace));
+  for (std::int64_t block = 1; block <= config.model.depth; ++block) {
+    const std::string prefix = "block." + std::to_string(block);
+    const auto add = [&](SubLayerKind kind, const char* part) {
+      segments.push_back(std::make_unique<FusedSubLayer>(config, store, workspace, block, kind, prefix + part));
+    };
+    add(SubLayerKind::attention, ".attention");
+    add(SubLayerKind::ffn, ".ffn");
+  }
+  if (has_final_norm(config.model)) segments.push_back(make_fused_final_norm(config, store, workspace));
+  segments.push_back(make_fused_head(config, store, workspace));
+  return segments;
+}
+
+}  // namespace gradflow

@@ -1,0 +1,146 @@
+// What the kernels promise beyond what a stack asks of them: accuracy over the whole range of their arguments, and that
+// what is not finite stays so. At every SIMD level.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "kernels/activation.h"
+#include "kernels/attention.h"
+#include "kernels/cross_entropy.h"
+#include "kernels/elementwise.h"
+#include "kernels/norm.h"
+#include "kernels/simd_level.h"
+
+namespace gradflow {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+
+class Kernels : public ::testing::TestWithParam<std::string> {
+ protected:
+  Kernels() { force_simd_level(GetParam()); }
+  ~Kernels() override { force_simd_level(""); }
+};
+
+double gelu(double x) { return x * 0.5 * std::erfc(-x / std::sqrt(2.0)); }
+double gelu_derivative(double x) {
+  return 0.5 * std::erfc(-x / std::sqrt(2.0)) + x * std::exp(-x * x / 2) / std::sqrt(2 * M_PI);
+}
+
+TEST_P(Kernels, GeluIsAccurateEverywhere) {
+  std::vector<float> x;
+  for (float v = -12; v < 12; v += 0.0007f) x.push_back(v);
+  for (const float v : {0.0f, 5.4999f, 5.5f, 5.5001f, -5.5f, 100.0f, -100.0f, 1e30f, -1e30f}) x.push_back(v);
+  std::vector<float> y(x.size()), again(x.size()), gradient(x.size(), 1);
+  activation_forward(Activation::gelu, 1, x.size(), x.data(), nullptr, y.data());
+  activation_backward(Activation::gelu, 1, x.size(), x.data(), nullptr, again.data(), gradient.data(), nullptr);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double size = std::max(1.0, std::abs(static_cast<double>(x[i])));
+    EXPECT_NEAR(y[i], gelu(x[i]), 3e-7 * size) << x[i];
+    EXPECT_NEAR(again[i], gelu(x[i]), 3e-7 * size) << x[i];
+    EXPECT_NEAR(gradient[i], gelu_derivative(x[i]), 6e-7) << x[i];
+  }
+}
+
+TEST_P(Kernels, WhatIsNotFiniteShows) {
+  for (const Activation activation : {Activation::gelu, Activation::relu}) {
+    const float x[] = {nan, infinity, 1};
+    float y[3];
+    activation_forward(activation, 1, 3, x, nullptr, y);
+    EXPECT_TRUE(std::isnan(y[0]));
+    EXPECT_EQ(y[1], infinity);
+    EXPECT_TRUE(std::isfinite(y[2]));
+  }
+  const std::int64_t target[] = {0};
+  for (const float bad : {nan, infinity}) {
+    const float logits[] = {1, bad, 2};
+    float kept[2];
+    EXPECT_FALSE(std::isfinite(cross_entropy_sum(1, 3, logits, target, kept)));
+  }
+  const AttentionShape shape{.sequences = 1, .tokens = 3, .width = 4, .heads = 2};
+  std::vector<float> qkv(3 * 12, 0.5f), out(12), statistics(shape.statistics_size());
+  qkv[13] = nan;  // the second token's query, of the first head
+  struct alignas(64) Line {
+    float floats[16];
+  };
+  std::vector<Line> scratch(shape.scratch_size() / 16 + 1);
+  attention_forward(shape, qkv.data(), {}, nullptr, out.data(), statistics.data(), scratch.front().floats);
+  EXPECT_TRUE(std::isfinite(out[0]));
+  EXPECT_TRUE(std::isnan(out[4]));
+  EXPECT_TRUE(std::isfinite(out[6]));
+}
+
+TEST_P(Kernels, CrossEntropyOfLargeLogitsKeepsItsDigits) {
+  std::vector<float> logits(21), gradient(21);
+  for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = 5000 + 0.25f * static_cast<float>(i);
+  const std::int64_t target[] = {3};
+  float kept[2];
+  double sum = 0;
+  for (const float z : logits) sum += std::exp(static_cast<double>(z) - 5000);
+  const double loss = cross_entropy_sum(1, logits.size(), logits.data(), target, kept);
+  EXPECT_NEAR(loss, std::log(sum) - 0.75, 2e-6);
+  cross_entropy_backward(1, logits.size(), logits.data(), target, kept, 1, gradient.data());
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    EXPECT_NEAR(gradient[i], std::exp(static_cast<double>(logits[i]) - 5000) / sum - (i == 3 ? 1 : 0), 3e-7);
+}
+
+TEST_P(Kernels, RowsWithoutATargetCostNothing) {
+  const float logits[] = {1, 2, 3, 4};
+  const std::int64_t targets[] = {-100, 1};
+  float kept[4], gradient[4] = {7, 7, 7, 7};
+  EXPECT_NEAR(cross_entropy_sum(2, 2, logits, targets, kept), std::log1p(std::exp(-1.0)), 1e-6);
+  cross_entropy_backward(2, 2, logits, targets, kept, 1, gradient);
+  EXPECT_EQ(gradient[0], 0);
+  EXPECT_EQ(gradient[1], 0);
+  EXPECT_LT(gradient[3], 0);
+}
+
+TEST_P(Kernels, NormOfALargeMeanKeepsTheDeviations) {
+  std::vector<float> x(37), y(37), gain(37, 1);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = 4096 + static_cast<float>(i % 2);
+  float statistics[2];
+  norm_forward({.rows = 1, .width = 37, .epsilon = 0}, x.data(), gain.data(), nullptr, y.data(), statistics);
+  const double mean = 18.0 / 37, deviation = std::sqrt(mean * (1 - mean));
+  EXPECT_NEAR(y[0], -mean / deviation, 2e-3);  // the mean itself has an ulp of 5e-4
+  EXPECT_NEAR(y[1], (1 - mean) / deviation, 2e-3);
+}
+
+TEST_P(Kernels, NothingIsWrittenBehindARow) {
+  // Five elements fill no vector; what follows them must stay.
+  const std::vector<float> x(6, 1);
+  std::vector<float> y(6, -7), gain(5, 1);
+  float statistics[2];
+  norm_forward({.rows = 1, .width = 5, .epsilon = 1}, x.data(), gain.data(), nullptr, y.data(), statistics);
+  EXPECT_EQ(y[5], -7);
+  activation_forward(Activation::relu, 1, 5, x.data(), nullptr, y.data());
+  EXPECT_EQ(y[5], -7);
+  scaled_add(5, 1, 2, x.data(), y.data());
+  EXPECT_EQ(y[5], -7);
+  add_column_sums(1, 5, x.data(), 5, y.data());
+  EXPECT_EQ(y[5], -7);
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, Kernels, ::testing::ValuesIn(simd_levels()), [](const auto& test) {
+  std::string name = test.param;
+  std::erase(name, '-');
+  return name;
+});
+
+TEST(SimdLevels, HoldTheScalarOneAndTakeTheBest) {
+  EXPECT_EQ(simd_levels().back(), "scalar");
+  EXPECT_EQ(simd_level(), simd_levels().front());
+  force_simd_level("scalar");
+  EXPECT_EQ(simd_level(), "scalar");
+  EXPECT_EQ(simd_levels().front() == "scalar", simd_levels().size() == 1);
+  force_simd_level("");
+  EXPECT_EQ(simd_level(), simd_levels().front());
+  EXPECT_THROW(force_simd_level("MMX"), std::logic_error);
+}
+
+}  // namespace
+}  // namespace gradflow

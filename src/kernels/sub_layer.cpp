@@ -1,0 +1,165 @@
+#include "kernels/sub_layer.h"
+
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+#include "config/derived.h"
+#include "kernels/elementwise.h"
+
+namespace gradflow {
+namespace {
+
+double constant_skip_scale(const ModelConfig& model, SkipScale scale) {
+  switch (scale) {
+    case SkipScale::deepnorm_alpha: return deepnorm_alpha(model);
+    case SkipScale::keel_alpha: return keel_alpha(model);
+    case SkipScale::one:
+    case SkipScale::learned_admin: break;
+  }
+  return 1;
+}
+
+}  // namespace
+
+FusedSubLayer::FusedSubLayer(const Config& config, const ParameterStore& store, std::shared_ptr<Workspace> workspace,
+                             std::int64_t block, SubLayerKind kind, const std::string& prefix)
+    : model_(config.model), workspace_(std::move(workspace)), block_(block), width_(workspace_->width) {
+  const SubLayerPlan& plan = sub_layer_plan(model_, block, kind);
+  const std::size_t rows = workspace_->rows;
+  const auto keep = [&](const char* name, std::size_t count) { return workspace_->kept(kind, name, count); };
+  const auto slot = [&](bool present, const char* name, float scale) {
+    return present && model_.norm != Norm::none
+               ? NormSlot(store, prefix + "." + name, model_, scale, keep(name, 2 * rows))
+               : NormSlot();
+  };
+  input_scale_ = plan.input_scale == InputScale::inverse_sqrt_layer
+                     ? static_cast<float>(1 / std::sqrt(static_cast<double>(block)))
+                     : 1;
+  norm_in_ = slot(plan.norm_in, "norm_in", input_scale_);
+  norm_branch_ = slot(plan.norm_branch, "norm_branch", 1);
+  norm_out_ = slot(plan.norm_out, "norm_out", 1);
+
+  double skip = constant_skip_scale(model_, plan.skip_scale);
+  switch (model_.residual) {
+    case Residual::none: skip = 0; break;
+    case Residual::sqrt2:
+      skip /= std::numbers::sqrt2;
+      constant_branch_ = static_cast<float>(1 / std::numbers::sqrt2);
+      break;
+    case Residual::scaled:
+    case Residual::rezero: learned_ = Parameter(store, prefix + ".residual.scale"); break;
+    default: break;
+  }
+  skip_factor_ = static_cast<float>(skip);
+  branch_ = make_branch(config, store, *workspace_, kind, prefix);
+
+  output_ = workspace_->kept_stream(kind, "output");
+  if (norm_out_) sum_ = workspace_->kept_stream(kind, "sum");
+  if (norm_branch_) before_norm_branch_ = keep("before_norm_branch", rows * width_);
+  if (learned_) term_ = keep("term", rows * width_);
+}
+
+Stream FusedSubLayer::forward(const Stream& input, const Pass& pass, Inside* inside) {
+  workspace_->set_batch(pass.batch->inputs);
+  branch_->begin(*pass.batch);
+  input_ = input.x;
+  fixed_factor_ =
+      constant_branch_ * static_cast<float>(branch_factor(model_) * branch_warmup_factor(model_, pass.step, block_));
+  branch_factor_ = fixed_factor_ * (learned_ ? *learned_.value : 1);
+  workspace_->for_each_chunk([&](const Chunk& chunk) { forward(chunk, inside != nullptr); });
+  if (inside != nullptr) fill(*inside);
+  return {output_.tensor(workspace_->batch_sequences(), workspace_->batch_tokens()), {}};
+}
+
+const float* FusedSubLayer::entering(const Chunk& chunk, const float* x, bool again) const {
+  float* const z = workspace_->normed;
+  if (norm_in_) {
+    again ? norm_in_.again(chunk, x, z) : norm_in_.forward(chunk, x, z);
+    return z;
+  }
+  if (input_scale_ == 1) return x;
+  scale(chunk.rows * width_, input_scale_, x, z);
+  return z;
+}
+
+const float* FusedSubLayer::transform(const Chunk& chunk, const float* z, float*& f) {
+  const std::size_t at = chunk.first_row * width_;
+  const Parameter& bias = branch_->out_bias();
+  f = term_ != nullptr ? term_ + at : workspace_->branch;
+  if (!norm_branch_ && term_ == nullptr) {
+    branch_->forward(chunk, z, f);
+    return bias.value;
+  }
+  float* const raw = norm_branch_ ? before_norm_branch_ + at : f;
+  branch_->forward(chunk, z, raw);
+  if (bias) add_bias(chunk.rows, width_, bias.value, raw);
+  if (norm_branch_) norm_branch_.forward(chunk, raw, f);
+  return nullptr;
+}
+
+void FusedSubLayer::forward(const Chunk& chunk, bool watched) {
+  const std::size_t at = chunk.first_row * width_;
+  const float* const x = input_.data_ptr<float>() + at;
+  float* f = nullptr;
+  const float* const bias = transform(chunk, entering(chunk, x, /*again=*/false), f);
+  float* const output = output_.data() + at;
+  float* const y = norm_out_ ? sum_.data() + at : output;
+  const bool show = watched && has_skip();
+  residual_sum({.rows = chunk.rows, .width = width_, .skip_factor = skip_factor_, .branch_factor = branch_factor_},
+               has_skip() ? x : nullptr, f, bias, y,
+               show && skip_factor_ != 1 ? workspace_->shown_skip.data() + at : nullptr,
+               show ? workspace_->shown_branch.data() + at : nullptr);
+  if (norm_out_) norm_out_.forward(chunk, y, output);
+}
+
+void FusedSubLayer::fill(Inside& inside) {
+  const auto tensor = [&](StreamBuffer& buffer) {
+    return buffer.tensor(workspace_->batch_sequences(), workspace_->batch_tokens());
+  };
+  if (norm_out_)
+    inside.norm_input = tensor(sum_);
+  else if (norm_in_)
+    inside.norm_input = input_;
+  if (!has_skip()) return;
+  inside.skip = skip_factor_ == 1 ? input_ : tensor(workspace_->shown_skip);
+  inside.branch = tensor(workspace_->shown_branch);
+}
+
+Stream FusedSubLayer::backward(const Stream& output_gradient) {
+  float* const gradient = workspace_->take_gradient(output_gradient.x);
+  scalar_gradient_ = 0;
+  workspace_->for_each_chunk([&](const Chunk& chunk) { backward(chunk, gradient + chunk.first_row * width_); });
+  if (learned_) *learned_.gradient += static_cast<float>(scalar_gradient_);
+  input_.reset();
+  return {workspace_->gradient_tensor(), {}};
+}
+
+void FusedSubLayer::backward(const Chunk& chunk, float* gradient) {
+  const std::size_t at = chunk.first_row * width_, count = chunk.rows * width_;
+  const float* const x = input_.data_ptr<float>() + at;
+  if (norm_out_) norm_out_.backward(chunk, gradient, sum_.data() + at, 0, gradient);  // dL/dy from here on
+  if (learned_) scalar_gradient_ += static_cast<double>(fixed_factor_) * dot(count, gradient, term_ + at);
+
+  float* const own = workspace_->branch_gradient;
+  const float* df = gradient;
+  if (branch_factor_ != 1) {
+    scale(count, branch_factor_, gradient, own);
+    df = own;
+  }
+  if (norm_branch_) {
+    norm_branch_.backward(chunk, df, before_norm_branch_ + at, 0, own);
+    df = own;
+  }
+  if (branch_->out_bias()) add_column_sums(chunk.rows, width_, df, width_, branch_->out_bias().gradient);
+
+  const float* const z = entering(chunk, x, /*again=*/true);
+  float* const dz = workspace_->branch;
+  branch_->backward(chunk, z, df, dz);
+  if (norm_in_)
+    norm_in_.backward(chunk, dz, x, skip_factor_, gradient);
+  else
+    scaled_add(count, skip_factor_, input_scale_, dz, gradient);
+}
+
+}  // namespace gradflow

@@ -1,0 +1,79 @@
+#include "kernels/workspace.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "kernels/attention.h"
+
+namespace gradflow {
+namespace {
+
+std::size_t widest_inner(const Config& config) {
+  const auto width = static_cast<std::size_t>(config.model.width);
+  return std::max({3 * width, static_cast<std::size_t>(config.model.ffn_width.value()),
+                   static_cast<std::size_t>(config.data.vocabulary.value())});
+}
+
+/// Rows for which a sub-layer's operands stay in the second-level cache; fewer than 64 make the weight gradients slow.
+/// Measured: src/kernels/README.md.
+std::size_t rows_in_cache(std::size_t width) { return width == 64 ? 64 : 128; }
+
+std::size_t rows_of_chunk(const Config& config) {
+  const auto tokens = static_cast<std::size_t>(config.data.context);
+  return std::max<std::size_t>(1, rows_in_cache(static_cast<std::size_t>(config.model.width)) / tokens) * tokens;
+}
+
+}  // namespace
+
+const at::Tensor& StreamBuffer::tensor(std::size_t sequences, std::size_t tokens) {
+  const auto b = static_cast<std::int64_t>(sequences), t = static_cast<std::int64_t>(tokens);
+  if (!tensor_.defined() || tensor_.size(0) != b || tensor_.size(1) != t)
+    tensor_ = at::from_blob(data_, {b, t, static_cast<std::int64_t>(width_)}, at::kFloat);
+  return tensor_;
+}
+
+Workspace::Workspace(const Config& config)
+    : sequences(static_cast<std::size_t>(config.train.batch)),
+      tokens(static_cast<std::size_t>(config.data.context)),
+      rows(sequences * tokens),
+      width(static_cast<std::size_t>(config.model.width)),
+      chunk_rows(std::min(rows, rows_of_chunk(config))),
+      share_kept_(config.compute.recompute) {
+  gradient = stream();
+  shown_skip = stream();
+  shown_branch = stream();
+  for (float** buffer : {&normed, &branch, &branch_gradient, &inner_gradient}) *buffer = floats(chunk_rows * width);
+  const std::size_t inner = widest_inner(config);
+  wide = floats(chunk_rows * inner);
+  wide_gradient = floats(chunk_rows * inner);
+  const AttentionShape shape{.sequences = 1,
+                             .tokens = tokens,
+                             .width = width,
+                             .heads = static_cast<std::size_t>(config.model.heads),
+                             .causal = config.model.causal};
+  attention = floats(shape.scratch_size());
+}
+
+void Workspace::set_batch(const at::Tensor& tokens_of_batch) {
+  batch_sequences_ = static_cast<std::size_t>(tokens_of_batch.size(0));
+  batch_tokens_ = static_cast<std::size_t>(tokens_of_batch.size(1));
+  if (batch_sequences_ > sequences || batch_tokens_ > tokens)
+    throw std::logic_error("a micro-batch larger than the configuration's");
+}
+
+float* Workspace::kept(SubLayerKind kind, const std::string& name, std::size_t count) {
+  if (!share_kept_) return floats(count);
+  float*& buffer = shared_[{kind, name}];
+  if (buffer == nullptr) buffer = floats(count);
+  return buffer;
+}
+
+float* Workspace::take_gradient(const at::Tensor& output_gradient) {
+  if (output_gradient.data_ptr<float>() != gradient.data()) {
+    const at::Tensor& own = gradient_tensor();
+    own.copy_(output_gradient);
+  }
+  return gradient.data();
+}
+
+}  // namespace gradflow

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "config/config.h"
+#include "config/placements.h"
+#include "kernels/arena.h"
+#include "model/parameter_store.h"
+#include "model/segment.h"
+
+namespace gradflow {
+
+/// Some whole sequences of a micro-batch: as many rows (tokens) as go through a sub-layer together while everything
+/// that they need stays in the second-level cache.
+struct Chunk {
+  std::size_t first_row = 0;
+  std::size_t first_sequence = 0;
+  std::size_t sequences = 0;
+  std::size_t rows = 0;
+};
+
+/// A buffer of stream shape and the tensor through which others see it.
+class StreamBuffer {
+ public:
+  StreamBuffer() = default;
+  StreamBuffer(float* data, std::size_t width) : data_(data), width_(width) {}
+  float* data() const { return data_; }
+  /// [sequences, tokens, width], without a copy.
+  const at::Tensor& tensor(std::size_t sequences, std::size_t tokens);
+
+ private:
+  float* data_ = nullptr;
+  std::size_t width_ = 0;
+  at::Tensor tensor_;
+};
+
+/// What all segments of one fused stack share: the memory, the sizes, and the buffers that hold nothing longer than one
+/// segment runs.
+class Workspace {
+ public:
+  explicit Workspace(const Config& config);
+
+  // Sizes of the largest micro-batch.
+  const std::size_t sequences, tokens, rows, width;
+  const std::size_t chunk_rows;  ///< at most
+
+  /// How many sequences and tokens the pass has. Throws std::logic_error when they are more than the buffers hold.
+  void set_batch(const at::Tensor& tokens_of_batch);
+  std::size_t batch_sequences() const { return batch_sequences_; }
+  std::size_t batch_tokens() const { return batch_tokens_; }
+  std::size_t batch_rows() const { return batch_sequences_ * batch_tokens_; }
+
+  /// Calls body(chunk) for each chunk of the micro-batch.
+  template <class Body>
+  void for_each_chunk(const Body& body) const {
+    const std::size_t together = std::max<std::size_t>(1, chunk_rows / batch_tokens_);
+    for (std::size_t s = 0; s < batch_sequences_; s += together) {
+      const std::size_t count = std::min(together, batch_sequences_ - s);
+      body(Chunk{s * batch_tokens_, s, count, count * batch_tokens_});
+    }
+  }
+
+  float* floats(std::size_t count) { return arena_.floats(count); }
+  /// What a sub-layer keeps between forward and backward, under a name. With recompute only one sub-layer of a kind
+  /// keeps anything at a time, and all share one buffer.
+  float* kept(SubLayerKind kind, const std::string& name, std::size_t count);
+  StreamBuffer stream() { return {floats(rows * width), width}; }
+  StreamBuffer kept_stream(SubLayerKind kind, const std::string& name) {
+    return {kept(kind, name, rows * width), width};
+  }
+
+  /// The gradient of the stream, which every segment turns from that of its output into that of its input, in place.
+  StreamBuffer gradient;
+  /// That buffer holding `output_gradient`.
+  float* take_gradient(const at::Tensor& output_gradient);
+  const at::Tensor& gradient_tensor() { return gradient.tensor(batch_sequences_, batch_tokens_); }
+
+  // What a watcher wants to see and nobody else: the two terms of the residual sum.
+  StreamBuffer shown_skip, shown_branch;
+
+  // Of one chunk.
+  float *normed, *branch, *branch_gradient, *inner_gradient;  // [chunk_rows, width]
+  float *wide, *wide_gradient;                                // [chunk_rows, widest inner width]
+  float* attention;                                           // scratch of the attention kernels
+
+ private:
+  bool share_kept_;
+  std::map<std::pair<SubLayerKind, std::string>, float*> shared_;
+  Arena arena_;
+  std::size_t batch_sequences_ = 0, batch_tokens_ = 0;
+};
+
+/// Where a parameter and its gradient lie; null where the model has no such parameter.
+struct Parameter {
+  Parameter() = default;
+  Parameter(const ParameterStore& store, const std::string& name) {
+    if (!store.has(name)) return;
+    value = store.parameter(name).data_ptr<float>();
+    gradient = store.gradient(name).data_ptr<float>();
+  }
+  explicit operator bool() const { return value != nullptr; }
+
+  const float* value = nullptr;
+  float* gradient = nullptr;
+};
+
+}  // namespace gradflow
