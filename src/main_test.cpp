@@ -73,7 +73,7 @@ TEST_F(CommandLine, HelpOfEveryCommandGoesToStandardOutput) {
   const Outcome program = run_gradflow({"--help"});
   EXPECT_EQ(program.code, 0);
   EXPECT_THAT(program.err, IsEmpty());
-  for (const std::string command : {"run", "validate", "describe", "schema", "info"}) {
+  for (const std::string command : {"run", "validate", "describe", "schema", "info", "compare", "collect"}) {
     EXPECT_THAT(program.out, HasSubstr("\n  " + command + " "));
     const Outcome help = run_gradflow({command, "--help"});
     EXPECT_EQ(help.code, 0) << command;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "config/fields.h"
+#include "config/text.h"
 
 namespace gradflow {
 namespace {
@@ -83,7 +84,7 @@ std::string words_of(const RecordedRun& run, const Field& field) {
   std::string words;
   for (const std::string& file : run.config.data.files)
     words += (words.empty() ? "" : "+") + std::filesystem::path(file).filename().string();
-  return words;
+  return shown(words);
 }
 
 /// Files of the same name in other folders must not look alike.

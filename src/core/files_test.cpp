@@ -256,5 +256,15 @@ TEST(AppendFile, GoesOnAfterShortWritesAndSignals) {
   EXPECT_EQ(received, text);
 }
 
+TEST(Files, AreReadInPart) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "file", "abcdef");
+  EXPECT_EQ(read_beginning(folder / "file", 2), "ab");
+  EXPECT_EQ(read_ending(folder / "file", 2), "ef");
+  EXPECT_EQ(read_beginning(folder / "file", 100), "abcdef");
+  EXPECT_EQ(read_ending(folder / "file", 100), "abcdef");
+  EXPECT_THROW(read_ending(folder / "nothing", 2), Error);
+}
+
 }  // namespace
 }  // namespace gradflow

@@ -1,6 +1,5 @@
 #include "output/progress.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "core/numbers.h"
+#include "output/terminal.h"
 
 namespace gradflow {
 namespace {
@@ -86,11 +86,7 @@ ProgressStyle progress_style(bool quiet) {
   return ::isatty(STDERR_FILENO) == 1 && !dumb ? ProgressStyle::terminal : ProgressStyle::plain;
 }
 
-std::size_t terminal_columns() {
-  winsize size{};
-  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
-  return size.ws_col;
-}
+std::size_t progress_columns() { return terminal_columns(STDERR_FILENO).value_or(80); }
 
 Progress::Progress(Log& log, ProgressStyle style, std::function<Clock::time_point()> now,
                    std::function<std::size_t()> columns)

@@ -37,7 +37,7 @@ enum class ProgressStyle {
 ProgressStyle progress_style(bool quiet);
 
 /// Columns of the terminal behind standard error now; 80 where it does not say.
-std::size_t terminal_columns();
+std::size_t progress_columns();
 
 /// The progress of a run, said through its log. In every style run.log gets the plain lines.
 class Progress {
@@ -46,7 +46,7 @@ class Progress {
 
   /// `now` and `columns` are replaced in tests.
   Progress(Log& log, ProgressStyle style, std::function<Clock::time_point()> now = Clock::now,
-           std::function<std::size_t()> columns = terminal_columns);
+           std::function<std::size_t()> columns = progress_columns);
 
   /// After each step; two comparisons when nothing is due.
   void update(const ProgressPoint& point);

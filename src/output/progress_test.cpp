@@ -173,7 +173,7 @@ TEST_F(ProgressTest, WithoutAStepThereIsNothingToSay) {
 
 TEST(ProgressStyle, QuietWinsAndAPipeIsNoTerminal) {
   EXPECT_EQ(progress_style(true), ProgressStyle::quiet);
-  EXPECT_GE(terminal_columns(), 1u);
+  EXPECT_GE(progress_columns(), 1u);
 }
 
 }  // namespace

@@ -53,6 +53,23 @@ std::string header_fault(std::string_view header, std::span<const Column> expect
   return "";
 }
 
+std::string csv_text(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+std::string csv_text(const Cell& cell) {
+  if (const auto* word = std::get_if<std::string>(&cell)) return csv_text(std::string_view(*word));
+  std::string text;
+  std::visit(CellWriter{text}, cell);
+  return text;
+}
+
 CsvFile::CsvFile(const std::string& path, std::span<const Column> columns) : file_(path), columns_(columns.size()) {
   file_.append(header_line(columns) + '\n');
   file_.flush();

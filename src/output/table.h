@@ -42,6 +42,12 @@ std::string header_line(std::span<const Column> columns);
 /// version has tokens; …"; empty when nothing is.
 std::string header_fault(std::string_view header, std::span<const Column> expected);
 
+/// A text as a cell of a CSV file: in quotes where it holds a comma, a quote or a line break (RFC 4180). Only tables
+/// over many runs, which hold paths and names, need it.
+std::string csv_text(std::string_view text);
+/// The cell as it stands in a CSV file; a text as by csv_text.
+std::string csv_text(const Cell& cell);
+
 /// A CSV file that only grows: one header, whole lines, flushed by `flush()` (the owner calls it at least once a
 /// second). Numbers are the shortest decimals that read back to the same bits. A row has exactly one cell for each
 /// column, and a word has no comma, quote or line break; anything else is a programming error and throws

@@ -122,5 +122,15 @@ TEST(CsvFile, ReportsAFolderThatVanished) {
   EXPECT_THROW(file.flush(), Error);
 }
 
+TEST(CsvText, QuotesOnlyWhatNeedsIt) {
+  EXPECT_EQ(csv_text(std::string_view("results/a=1_b")), "results/a=1_b");
+  EXPECT_EQ(csv_text(std::string_view("a,b")), "\"a,b\"");
+  EXPECT_EQ(csv_text(std::string_view("5\" disk\n")), "\"5\"\" disk\n\"");
+  EXPECT_EQ(csv_text(Cell{}), "");
+  EXPECT_EQ(csv_text(Cell{0.1}), "0.1");
+  EXPECT_EQ(csv_text(Cell{std::int64_t{-3}}), "-3");
+  EXPECT_EQ(csv_text(Cell{std::string("x,y")}), "\"x,y\"");
+}
+
 }  // namespace
 }  // namespace gradflow

@@ -24,7 +24,22 @@ class TextTable {
   /// The lines, each ended, none with blanks at its end. `indent` blanks precede each.
   std::string text(std::size_t indent = 0) const;
 
+  /// The same in at most `width` columns where that can be done: a table that is too wide is set as several, one below
+  /// the other with an empty line between, each with the first `repeated` columns again.
+  std::string text_within(std::size_t width, std::size_t repeated) const;
+  /// Columns that the first `columns` columns of the table take on a terminal.
+  std::size_t width_of_first(std::size_t columns) const;
+
  private:
+  /// How a column is set.
+  struct Setting {
+    std::size_t width = 0;
+    bool flush_right = false;
+  };
+  std::vector<Setting> settings() const;
+  std::string text_of(const std::vector<std::size_t>& columns, const std::vector<Setting>& settings,
+                      std::size_t indent) const;
+
   std::size_t columns_;
   std::vector<std::string> headings_;
   std::vector<std::vector<std::string>> rows_;

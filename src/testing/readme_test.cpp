@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 
+#include "analysis/comparison.h"
 #include "config/compatibility.h"
 #include "config/schema.h"
 #include "core/files.h"
@@ -25,6 +26,13 @@ std::string files_table() {
   std::string table = "| file | content |\n| --- | --- |\n";
   for (const RunFile& file : run_files())
     table += "| `" + std::string(file.name) + "` | " + std::string(file.content) + " |\n";
+  return table;
+}
+
+std::string comparison_table() {
+  std::string table = "| column | over the runs of a row |\n| --- | --- |\n";
+  for (const ComparisonColumn& column : comparison_columns())
+    table += "| `" + std::string(column.name) + "` | " + std::string(column.meaning) + " |\n";
   return table;
 }
 
@@ -48,7 +56,7 @@ TEST_P(Readme, HoldsTheGeneratedTable) {
 
 INSTANTIATE_TEST_SUITE_P(Tables, Readme,
                          ::testing::Values(Block{"keys", key_table}, Block{"compatibility", compatibility_table},
-                                           Block{"files", files_table},
+                                           Block{"files", files_table}, Block{"comparison", comparison_table},
                                            Block{"steps", [] { return column_table(steps_columns()); }},
                                            Block{"layers", [] { return column_table(layers_columns()); }},
                                            Block{"spikes", [] { return column_table(spikes_columns()); }},
