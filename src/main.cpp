@@ -81,6 +81,8 @@ int main(int argc, char** argv) {
   add_describe(program, action);
   add_schema(program, action);
   add_info(program, action);
+  add_compare(program, action);
+  add_collect(program, action);
   add_report(program, action);
   add_sweep(program, action);
   add_expand(program, action);

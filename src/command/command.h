@@ -36,6 +36,8 @@ void add_validate(CLI::App& program, Action& action);
 void add_describe(CLI::App& program, Action& action);
 void add_schema(CLI::App& program, Action& action);
 void add_info(CLI::App& program, Action& action);
+void add_compare(CLI::App& program, Action& action);
+void add_collect(CLI::App& program, Action& action);
 void add_report(CLI::App& program, Action& action);
 void add_sweep(CLI::App& program, Action& action);
 void add_expand(CLI::App& program, Action& action);

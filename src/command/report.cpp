@@ -113,7 +113,7 @@ void add_report(CLI::App& program, Action& action) {
   command->add_option("--title", options->title, "first words of the heading; without it the folder's name")
       ->type_name("TEXT");
   command->add_flag("--static", options->static_pictures,
-                    "line pictures as static SVG in the page too: smaller, no zoom, no hover");
+                    "line pictures of the page as static SVG too, without hover and zoom");
   command->footer(
       "report.html needs no network and no other file. Colour means the placement, a panel is a depth, a mark a seed; "
       "other\n"

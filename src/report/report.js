@@ -32,7 +32,7 @@ const state = {
 
 // The last layer step at which something is there to see: where every run diverged, its last one holds no number.
 state.at = Math.max(0, D.layer_steps.findLastIndex((_, at) => D.runs.some(run => {
-  const rows = rowCount(run), values = run.layers[state.gradient] ?? [];
+  const rows = rowCount(run), values = run.layers[state.gradient ?? state.heat] ?? [];
   return values.subarray?.(at * rows, (at + 1) * rows).some(v => v > 0 && v < Infinity);
 })));
 
