@@ -45,9 +45,11 @@ class FaultyDisk : public ExperimentTest {
         EXPECT_TRUE(status == "failed" || status == "running") << status;
         if (status == "failed") ++said_so_;
         // Every checkpoint that is there is whole.
-        for (const std::string& file : checkpoints(name))
-          if (file.ends_with(".safetensors"))
+        for (const std::string& file : checkpoints(name)) {
+          if (file.ends_with(".safetensors")) {
             EXPECT_NO_THROW(SafetensorsFile(path(name) + "/checkpoint/" + file)) << file;
+          }
+        }
       }
     }
     run(name, overrides, {.resume = true});

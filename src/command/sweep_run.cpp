@@ -252,7 +252,7 @@ class Sweep {
   void show_progress() {
     if (style_ == ProgressStyle::terminal && Clock::now() >= next_status_) {
       next_status_ = Clock::now() + milliseconds(200);
-      log_.show_status(progress().substr(0, std::max<std::size_t>(terminal_columns(), 2) - 1));
+      log_.show_status(progress().substr(0, std::max<std::size_t>(progress_columns(), 2) - 1));
     }
     if (style_ == ProgressStyle::plain && Clock::now() >= next_plain_) {
       next_plain_ = Clock::now() + std::chrono::seconds(5);

@@ -49,7 +49,7 @@ TEST(FusedBackend, IsRefusedWhereItCannotServeWithWhatWould) {
                 "model.placement is b2t; there write one of none, pre, post, deepnorm, sandwich, "
                 "peri, reordered, lns, keel, mix_ln, or write auto or aten here"},
            Case{"record.quantities=zero_fraction",
-                "record.quantities is [\"zero_fraction\"]; there leave out what is measured inside sub-layers, or write "
+                "record.quantities is zero_fraction; there leave out what is measured inside sub-layers, or write "
                 "auto or aten here"},
        }) {
     EXPECT_THAT(faults({"compute.backend=fused", c.override}),
