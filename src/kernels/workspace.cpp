@@ -14,9 +14,9 @@ std::size_t widest_inner(const Config& config) {
                    static_cast<std::size_t>(config.data.vocabulary.value())});
 }
 
-/// Rows for which a sub-layer's operands stay in the second-level cache; fewer than 64 make the weight gradients slow.
-/// Measured: src/kernels/README.md.
-std::size_t rows_in_cache(std::size_t width) { return width == 64 ? 64 : 128; }
+/// Rows for which what a sub-layer works on stays in a second-level cache of 1 to 2 MB. Fewer make the products slow,
+/// those of the weight gradients above all. Measured: src/kernels/README.md.
+std::size_t rows_in_cache(std::size_t width) { return width <= 64 ? 256 : 128; }
 
 std::size_t rows_of_chunk(const Config& config) {
   const auto tokens = static_cast<std::size_t>(config.data.context);

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 
-#include "measure/reductions.h"
+#include "kernels/optimizer_update.h"
 #include "measure/store_sums.h"
 
 namespace gradflow {
@@ -17,33 +16,53 @@ struct Optimizer::Constants {
 
 namespace {
 
-/// Values are updated in pieces that stay in the first-level cache, so that the sums over a piece cost no memory
-/// traffic.
-constexpr std::size_t piece = 512;
+/// What the weights of one tensor are updated with.
+struct Rates {
+  double l2 = 0;    ///< decay added to the gradient, times the weight
+  double kept = 1;  ///< multiplies the weight before the step
+};
 
-/// The moments are updated and `direction` [count] is what the learning rate multiplies.
-template <class T, class Constants>
-void adam_direction(const Constants& c, const T* gradient, const T* w, T* m, T* v, std::size_t count, T decay,
-                    T* direction) {
-  const T clip = static_cast<T>(c.clip), beta1 = static_cast<T>(c.beta1), beta2 = static_cast<T>(c.beta2),
-          rest1 = static_cast<T>(1 - c.beta1), rest2 = static_cast<T>(1 - c.beta2),
-          correction1 = static_cast<T>(c.correction1), correction2 = static_cast<T>(c.correction2),
-          epsilon = static_cast<T>(c.epsilon);
+template <class Constants>
+UpdateSquares update(const Constants& c, const Rates& rates, const double* gradient, double* w, double* m, double* v,
+                     std::size_t count) {
+  UpdateSquares squares;
   for (std::size_t i = 0; i < count; ++i) {
-    const T g = gradient[i] * clip + decay * w[i];
-    m[i] = beta1 * m[i] + rest1 * g;
-    v[i] = beta2 * v[i] + rest2 * g * g;
-    direction[i] = (m[i] / correction1) / (std::sqrt(v[i] / correction2) + epsilon);
+    const double before = w[i];
+    const double g = gradient[i] * c.clip + rates.l2 * before;
+    double direction;
+    if (c.kind == OptimizerKind::sgd) {
+      direction = m[i] = c.momentum * m[i] + g;
+    } else {
+      m[i] = c.beta1 * m[i] + (1 - c.beta1) * g;
+      v[i] = c.beta2 * v[i] + (1 - c.beta2) * g * g;
+      direction = (m[i] / c.correction1) / (std::sqrt(v[i] / c.correction2) + c.epsilon);
+    }
+    w[i] = before * rates.kept - c.learning_rate * direction;
+    squares.before += before * before;
+    squares.after += w[i] * w[i];
+    squares.change += (w[i] - before) * (w[i] - before);
   }
+  return squares;
 }
 
-template <class T, class Constants>
-void sgd_direction(const Constants& c, const T* gradient, const T* w, T* m, std::size_t count, T decay, T* direction) {
-  const T clip = static_cast<T>(c.clip), momentum = static_cast<T>(c.momentum);
-  for (std::size_t i = 0; i < count; ++i) {
-    m[i] = momentum * m[i] + (gradient[i] * clip + decay * w[i]);
-    direction[i] = m[i];
-  }
+template <class Constants>
+UpdateSquares update(const Constants& c, const Rates& rates, const float* gradient, float* w, float* m, float* v,
+                     std::size_t count) {
+  const auto rounded = [](double value) { return static_cast<float>(value); };
+  const UpdateConstants constants{.clip = rounded(c.clip),
+                                  .l2 = rounded(rates.l2),
+                                  .kept = rounded(rates.kept),
+                                  .rate = rounded(c.learning_rate),
+                                  .beta1 = rounded(c.beta1),
+                                  .beta2 = rounded(c.beta2),
+                                  .epsilon = rounded(c.epsilon),
+                                  .one_less_beta1 = rounded(1 - c.beta1),
+                                  .one_less_beta2 = rounded(1 - c.beta2),
+                                  .correction1 = rounded(1 / c.correction1),
+                                  .correction2 = rounded(1 / c.correction2),
+                                  .momentum = rounded(c.momentum)};
+  return c.kind == OptimizerKind::sgd ? sgd_update(constants, count, gradient, w, m)
+                                      : adam_update(constants, count, gradient, w, m, v);
 }
 
 }  // namespace
@@ -107,30 +126,16 @@ UpdateSums Optimizer::apply_on_cpu(const Constants& c) {
   const std::vector<ParameterStore::Entry>& entries = store_.entries();
   UpdateSums sums{std::vector<double>(entries.size()), std::vector<double>(entries.size()),
                   std::vector<double>(entries.size())};
-  const T rate = static_cast<T>(c.learning_rate);
-  T direction[piece], change[piece];
 
   for (std::size_t e = 0; e < entries.size(); ++e) {
-    const auto begin = static_cast<std::size_t>(entries[e].offset), size = static_cast<std::size_t>(entries[e].size);
-    const double weight_decay = entries[e].decays ? c.weight_decay : 0;
-    const T l2 = static_cast<T>(c.kind == OptimizerKind::adamw ? 0 : weight_decay);
-    const T kept = static_cast<T>(c.kind == OptimizerKind::adamw ? 1 - c.learning_rate * weight_decay : 1);
-    for (std::size_t done = 0; done < size; done += piece) {
-      const std::size_t count = std::min(piece, size - done), at = begin + done;
-      T* const w = values + at;
-      if (c.kind == OptimizerKind::sgd)
-        sgd_direction<T>(c, gradients + at, w, first + at, count, l2, direction);
-      else
-        adam_direction<T>(c, gradients + at, w, first + at, second + at, count, l2, direction);
-      sums.before_squares[e] += sum_of_squares(w, count);
-      for (std::size_t i = 0; i < count; ++i) {
-        const T after = w[i] * kept - rate * direction[i];
-        change[i] = after - w[i];
-        w[i] = after;
-      }
-      sums.after_squares[e] += sum_of_squares(w, count);
-      sums.update_squares[e] += sum_of_squares(change, count);
-    }
+    const auto at = static_cast<std::size_t>(entries[e].offset), count = static_cast<std::size_t>(entries[e].size);
+    const double decay = entries[e].decays ? c.weight_decay : 0;
+    const Rates rates =
+        c.kind == OptimizerKind::adamw ? Rates{.kept = 1 - c.learning_rate * decay} : Rates{.l2 = decay};
+    const UpdateSquares squares = update(c, rates, gradients + at, values + at, first + at, second + at, count);
+    sums.before_squares[e] = squares.before;
+    sums.after_squares[e] = squares.after;
+    sums.update_squares[e] = squares.change;
   }
   return sums;
 }

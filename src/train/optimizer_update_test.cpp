@@ -1,0 +1,83 @@
+#include "kernels/optimizer_update.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "kernels/simd_level.h"
+#include "measure/reductions.h"
+
+namespace gradflow {
+namespace {
+
+/// One tensor of `count` weights with its moments, none of them round.
+struct Tensor {
+  explicit Tensor(std::size_t count) : w(count), gradient(count), m(count), v(count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto x = static_cast<float>(i);
+      w[i] = std::sin(x);
+      gradient[i] = std::cos(3 * x);
+      m[i] = 0.1f * std::sin(2 * x);
+      v[i] = 0.01f + 0.001f * std::cos(x);
+    }
+  }
+  std::vector<float> w, gradient, m, v;
+};
+
+const UpdateConstants constants{.clip = 0.7f,
+                                .l2 = 0.01f,
+                                .kept = 0.999f,
+                                .rate = 1e-3f,
+                                .beta1 = 0.9f,
+                                .beta2 = 0.98f,
+                                .epsilon = 1e-8f,
+                                .one_less_beta1 = 0.1f,
+                                .one_less_beta2 = 0.02f,
+                                .correction1 = 3,
+                                .correction2 = 20,
+                                .momentum = 0.5f};
+
+TEST(OptimizerUpdate, FollowsItsFormulas) {
+  for (const std::size_t count : {1u, 7u, 16u, 37u}) {
+    Tensor tensor(count);
+    const Tensor before(count);
+    adam_update(constants, count, tensor.gradient.data(), tensor.w.data(), tensor.m.data(), tensor.v.data());
+    for (std::size_t i = 0; i < count; ++i) {
+      const double g = 0.7 * before.gradient[i] + 0.01 * before.w[i];
+      const double m = 0.9 * before.m[i] + 0.1 * g, v = 0.98 * before.v[i] + 0.02 * g * g;
+      EXPECT_NEAR(tensor.m[i], m, 1e-6);
+      EXPECT_NEAR(tensor.v[i], v, 1e-6);
+      EXPECT_NEAR(tensor.w[i], 0.999 * before.w[i] - 1e-3 * 3 * m / (std::sqrt(20 * v) + 1e-8), 1e-6);
+    }
+  }
+}
+
+TEST(OptimizerUpdate, GivesTheSameBitsAtEveryLevelAndSumsAsEverywhere) {
+  for (const bool sgd : {false, true})
+    for (const std::size_t count : {1u, 5u, 16u, 29u, 1000u}) {
+      const Tensor before(count);
+      std::vector<float> w;
+      UpdateSquares of_first;
+      for (const std::string& level : simd_levels()) {
+        force_simd_level(level);
+        Tensor tensor(count);
+        const UpdateSquares squares =
+            sgd ? sgd_update(constants, count, tensor.gradient.data(), tensor.w.data(), tensor.m.data())
+                : adam_update(constants, count, tensor.gradient.data(), tensor.w.data(), tensor.m.data(),
+                              tensor.v.data());
+        EXPECT_EQ(squares.before, sum_of_squares(before.w.data(), count)) << level;
+        EXPECT_EQ(squares.after, sum_of_squares(tensor.w.data(), count)) << level;
+        if (w.empty()) {
+          w = tensor.w;
+          of_first = squares;
+        }
+        EXPECT_EQ(tensor.w, w) << level;
+        EXPECT_EQ(squares.change, of_first.change) << level;
+      }
+      force_simd_level("");
+    }
+}
+
+}  // namespace
+}  // namespace gradflow
