@@ -198,7 +198,9 @@ TEST_F(Interruption, OfManyAtOnceOneTrains) {
     for (const auto& program : programs) {
       const Outcome outcome = program->wait();
       if (outcome.code == 0) ++trained;  // or found it finished
-      if (outcome.code != 0) EXPECT_THAT(outcome.err, HasSubstr("lock: held by process ")) << outcome.code;
+      if (outcome.code != 0) {
+        EXPECT_THAT(outcome.err, HasSubstr("lock: held by process ")) << outcome.code;
+      }
     }
     EXPECT_GE(trained, 1);
     expect_same(name, "whole");
