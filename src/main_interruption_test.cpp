@@ -91,7 +91,6 @@ TEST_F(Interruption, AnEvaluationIsGivenUpAndMadeAgain) {
   const RunFiles run{folder_ / "run"};
   ASSERT_TRUE(in_time([&] { return run.has("steps.csv"); }));  // the first step begins with an evaluation
   EXPECT_EQ(end(program, SIGTERM).code, 75);
-  this->run(tiny(), overrides + Words{}, "other");
   EXPECT_EQ(run_gradflow(command(tiny(), overrides) + Words{"--resume"}).code, 0);
   expect_same("run", "whole");
 }
@@ -154,13 +153,12 @@ TEST_F(Interruption, KilledAtRandomMomentsItEndsAsIfNothingHadHappened) {
     const Words overrides = configurations[i % configurations.size()] + Words{"steps=300"};
     const std::string whole = "whole" + std::to_string(i % configurations.size()), name = "run" + std::to_string(i);
     if (!exists(whole)) run(tiny(), overrides, whole);
-    const auto ms = static_cast<std::size_t>(1000 * RunFiles{folder_ / whole}.steps().rows() / 300);
     for (int part = 0;; ++part) {
       ASSERT_LT(part, 200) << "it never ends";
       RunningProgram program(GRADFLOW_PROGRAM, command(tiny(), overrides, name) + Words{"--resume", "--quiet"});
       const bool soft = dice.one_in(5);
       if (part < 6) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(50 + dice.below(ms + 800)));
+        std::this_thread::sleep_for(std::chrono::milliseconds(50 + dice.below(1500)));
         program.kill(soft ? SIGTERM : SIGKILL);
       }
       const Outcome outcome = program.wait();
@@ -168,7 +166,7 @@ TEST_F(Interruption, KilledAtRandomMomentsItEndsAsIfNothingHadHappened) {
       if (outcome.code == 75) ++signals;
       if (outcome.code == 0) break;
       ASSERT_THAT(outcome.code, AnyOf(75, 128 + SIGKILL, 128 + SIGTERM)) << outcome.err;
-      EXPECT_THAT(outcome.err, Not(HasSubstr("damaged"))) << outcome.err;
+      EXPECT_THAT(outcome.err, ::testing::Not(HasSubstr("damaged"))) << outcome.err;
     }
     expect_same(name, whole);
     const auto summary = [&](const std::string& run) {
