@@ -8,6 +8,8 @@
 #include <string>
 
 #include "analysis/comparison.h"
+#include "claims/operators.h"
+#include "claims/statistic.h"
 #include "config/compatibility.h"
 #include "config/schema.h"
 #include "core/files.h"
@@ -58,6 +60,7 @@ TEST_P(Readme, HoldsTheGeneratedTable) {
 INSTANTIATE_TEST_SUITE_P(Tables, Readme,
                          ::testing::Values(Block{"keys", key_table}, Block{"compatibility", compatibility_table},
                                            Block{"files", files_table}, Block{"comparison", comparison_table},
+                                           Block{"statistics", statistics_table}, Block{"operators", operators_table},
                                            Block{"steps", [] { return column_table(steps_columns()); }},
                                            Block{"layers", [] { return column_table(layers_columns()); }},
                                            Block{"spikes", [] { return column_table(spikes_columns()); }},

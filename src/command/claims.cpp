@@ -1,0 +1,198 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "checks/checks.h"
+#include "claims/claim.h"
+#include "claims/outcome.h"
+#include "command/command.h"
+#include "command/run_pool.h"
+#include "core/numbers.h"
+#include "output/text_table.h"
+
+namespace gradflow {
+namespace {
+
+struct Options {
+  std::vector<std::string> ids;
+  std::string from = "configs/claims";
+  std::string out = "results/claims";
+  std::int64_t jobs = 0;
+  bool all = false;
+  bool quick = false;
+  bool json = false;
+};
+
+ClaimLength length_of(const Options& options) { return options.quick ? ClaimLength::quick : ClaimLength::full; }
+
+/// Loads every file; the faults of all of them come in one report.
+std::vector<Claim> load_all(const std::vector<std::string>& files, ClaimLength length) {
+  std::vector<Claim> claims;
+  std::vector<std::string> faults;
+  for (const std::string& file : files) {
+    try {
+      claims.push_back(load_claim(file, length));
+    } catch (const Error& error) {
+      faults.insert(faults.end(), error.lines().begin(), error.lines().end());
+    }
+  }
+  if (!faults.empty()) throw Error(std::move(faults));
+  return claims;
+}
+
+std::string setup_of(const Claim& claim) {
+  if (claim.check) return fmt::format("check {}", claim.check->row->name);
+  return fmt::format("{} runs", claim.cells.size());
+}
+
+Json json_of(const Claim& claim) {
+  return {{"id", claim.id},
+          {"topic", claim.topic},
+          {"statement", claim.statement},
+          {"source", claim.source},
+          {"note", claim.note},
+          {"criterion", claim.criterion.words()},
+          {"expected", name_of(claim.expected)},
+          {"seeds", claim.seeds},
+          {"runs", claim.cells.size()},
+          {"seconds", claim.seconds},
+          {"file", claim.path}};
+}
+
+Exit list(const Options& options) {
+  const std::vector<Claim> claims = load_all(claim_files(options.from), length_of(options));
+  if (options.json) {
+    Json json = Json::array();
+    for (const Claim& claim : claims) json.push_back(json_of(claim));
+    fmt::print("{}\n", json.dump(2));
+    return Exit::done;
+  }
+  TextTable table({"claim", "topic", "setup", "seeds", "seconds", "expected"});
+  double seconds = 0;
+  for (const Claim& claim : claims) {
+    seconds += claim.seconds;
+    table.add({claim.id, claim.topic, setup_of(claim), std::to_string(claim.seeds.size()),
+               significant(claim.seconds, 3), std::string(name_of(claim.expected))});
+  }
+  fmt::print("{}\n{} claims, {} minutes of one core if none shares its runs with another\n", table.text(),
+             claims.size(), significant(seconds / 60, 2));
+  return Exit::done;
+}
+
+/// The claim for a person.
+std::string description(const Claim& claim) {
+  TextTable table(2);
+  table.add({"source", claim.source});
+  table.add({"topic", claim.topic});
+  table.add(
+      {"setup", claim.check ? fmt::format("{}: {}", setup_of(claim), claim.check->row->meaning) : setup_of(claim)});
+  table.add({"seeds", std::to_string(claim.seeds.size())});
+  if (claim.statistic)
+    table.add({"statistic",
+               fmt::format("{}: {}", row_of(claim.statistic->kind).name, row_of(claim.statistic->kind).meaning)});
+  table.add({"criterion", claim.criterion.words()});
+  table.add({"expected", std::string(name_of(claim.expected))});
+  table.add({"cost", significant(claim.seconds, 3) + " s of one core"});
+  table.add({"file", claim.path});
+  std::string text = claim.id + ": " + claim.statement + "\n\n" + table.text();
+  if (!claim.note.empty()) text += '\n' + claim.note + '\n';
+  return text;
+}
+
+Exit show(const Options& options) {
+  const std::vector<Claim> claims = load_all(claim_files_named(options.ids, options.from), length_of(options));
+  if (options.json) {
+    Json json = Json::array();
+    for (const Claim& claim : claims) json.push_back(json_of(claim));
+    fmt::print("{}\n", json.dump(2));
+    return Exit::done;
+  }
+  for (std::size_t i = 0; i < claims.size(); ++i) fmt::print("{}{}", i == 0 ? "" : "\n", description(claims[i]));
+  return Exit::done;
+}
+
+/// How the command would be written again.
+std::string command_of(const Options& options) {
+  std::string text = "gradflow claims run";
+  for (const std::string& id : options.ids) text += ' ' + id;
+  if (options.all) text += " --all";
+  if (options.quick) text += " --quick";
+  return text + " --out " + options.out;
+}
+
+Exit run(const Options& options) {
+  if (options.all == !options.ids.empty())
+    throw Error("claims run: name claims, or write --all; gradflow claims list shows them", Exit::usage);
+  const std::vector<Claim> claims = load_all(
+      options.all ? claim_files(options.from) : claim_files_named(options.ids, options.from), length_of(options));
+
+  std::vector<Config> configs;
+  for (const Claim& claim : claims) configs.insert(configs.end(), claim.cells.begin(), claim.cells.end());
+  const std::vector<PooledRun> pooled = run_pool(configs, options.out + "/runs", options.jobs, std::cerr);
+
+  std::vector<ClaimOutcome> outcomes;
+  auto next = pooled.begin();
+  for (const Claim& claim : claims) {
+    if (claim.check) {
+      outcomes.push_back(judge_check(claim, [&](std::int64_t seed) { return run_check(*claim.check, seed); }));
+      continue;
+    }
+    std::vector<ClaimRun> runs;
+    for (std::size_t cell = 0; cell < claim.cells.size(); ++cell, ++next) runs.push_back({next->folder, next->failure});
+    outcomes.push_back(judge_runs(claim, runs));
+  }
+  write_outcomes(outcomes, options.out, command_of(options));
+  if (options.json)
+    fmt::print("{}\n", outcomes_json(outcomes).dump(2));
+  else
+    fmt::print("{}\ntable, CSV and numbers in {}\n", outcomes_text(outcomes), options.out);
+  const bool failed = std::any_of(outcomes.begin(), outcomes.end(),
+                                  [](const ClaimOutcome& outcome) { return !outcome.failure.empty(); });
+  return failed ? Exit::cell_failed : Exit::done;
+}
+
+CLI::App* add_part(CLI::App& claims, Options& options, const std::string& name, const std::string& help) {
+  CLI::App* command = claims.add_subcommand(name, help);
+  command->add_option("--from", options.from, "folder of the claim files")->type_name("DIR")->capture_default_str();
+  command->add_flag("--quick", options.quick, "fewer seeds, steps and depths, as the files say; the same criteria");
+  command->add_flag("--json", options.json, "JSON on standard output");
+  return command;
+}
+
+}  // namespace
+
+void add_claims(CLI::App& program, Action& action) {
+  CLI::App* claims = program.add_subcommand(
+      "claims", "statements of the literature as experiments, each with a verdict computed from its runs");
+  claims->require_subcommand(1);
+  auto options = std::make_shared<Options>();
+  add_part(*claims, *options, "list", "every claim, its setup and its cost")->callback([options, &action] {
+    action = [options] { return list(*options); };
+  });
+  CLI::App* shown = add_part(*claims, *options, "show", "what a claim says, what is run, what would refute it");
+  shown->add_option("ID", options->ids, "claims by their names, or paths of claim files")->required()->type_name("");
+  shown->callback([options, &action] { action = [options] { return show(*options); }; });
+
+  CLI::App* command = add_part(*claims, *options, "run", "makes the runs that are missing and judges the claims");
+  command->add_option("ID", options->ids, "claims by their names, or paths of claim files")->type_name("");
+  command->add_flag("--all", options->all, "every claim of the folder");
+  command
+      ->add_option("--out", options->out,
+                   "folder of the runs (DIR/runs, shared by all claims), the table and its numbers")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command->add_option("--jobs", options->jobs, "runs at the same time; 0: one a core")
+      ->type_name("N")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str();
+  command->footer(
+      "Runs that are finished are not made again. Exit code 4 when a run failed; its claims are undecided then.");
+  command->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace gradflow
