@@ -206,6 +206,18 @@ TEST_F(ClaimFiles, EveryNumberOfAVerdictIsKept) {
               AllOf(HasSubstr("[reproduced](numbers/c.csv)"), HasSubstr("`gradflow claims run c`")));
 }
 
+TEST_F(ClaimFiles, PositionsInAConflictStandSideBySide) {
+  const Claim one =
+      claim(replaced(good(), "\"topic\"", "\"conflict\": \"Which is better\", \"note\": \"final loss\", \"topic\""));
+  const ClaimOutcome outcome = judge_runs(one, made_runs(one, 3.9, folder_ / "a"));
+  const std::vector<ClaimOutcome> both{outcome, outcome};
+  const std::string text = outcomes_markdown(both, "gradflow claims run");
+  const std::size_t at = text.find("### Which is better");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_EQ(text.find("### Which is better", at + 1), std::string::npos) << "one table for both";
+  EXPECT_THAT(text.substr(at), HasSubstr("| Post-LN ends higher. (`c`) | nobody | final loss | reproduced | 2.18"));
+}
+
 TEST_F(ClaimFiles, TooFewSeedsLeaveItUndecided) {
   const Claim read = claim(replaced(good(), "\"seed\": [1, 2, 3]}}", "\"seed\": [1, 2]}}"));
   const ClaimOutcome outcome = judge_runs(read, made_runs(read, 3.9, folder_ / "a"));

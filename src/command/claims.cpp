@@ -12,7 +12,9 @@
 #include "claims/outcome.h"
 #include "command/command.h"
 #include "command/run_pool.h"
+#include "core/interrupt.h"
 #include "core/numbers.h"
+#include "output/log.h"
 #include "output/text_table.h"
 
 namespace gradflow {
@@ -133,7 +135,9 @@ Exit run(const Options& options) {
 
   std::vector<Config> configs;
   for (const Claim& claim : claims) configs.insert(configs.end(), claim.cells.begin(), claim.cells.end());
-  const std::vector<PooledRun> pooled = run_pool(configs, options.out + "/runs", options.jobs, std::cerr);
+  Log log(std::cerr, false);
+  catch_interrupts();
+  const std::vector<PooledRun> pooled = run_pool(configs, options.out + "/runs", options.jobs, log);
 
   std::vector<ClaimOutcome> outcomes;
   auto next = pooled.begin();

@@ -2,68 +2,75 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
-#include <ostream>
+#include <nlohmann/json.hpp>
 
 #include "analysis/recorded_run.h"
-#include "command/device.h"
-#include "command/experiment.h"
+#include "command/cells.h"
+#include "command/sweep_run.h"
+#include "config/fields.h"
+#include "config/grid.h"
 #include "config/identity.h"
-#include "data/source.h"
+#include "config/json_reader.h"
+#include "config/resolved.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/machine.h"
+#include "model/description.h"
 
 namespace gradflow {
 namespace {
 
-Prepared prepared(const Config& config) {
-  Prepared result;
-  result.config = config;
-  result.device = device_named(config.compute.device);
-  result.source = make_source(config);
-  if (config.model.stack == StackKind::transformer) result.config.data.vocabulary = result.source->facts().vocabulary;
-  return result;
-}
-
-bool is_finished(const std::string& folder) {
-  const auto found = read_run(folder);
-  const RecordedRun* run = std::get_if<RecordedRun>(&found);
-  return run != nullptr && run->finished();
-}
-
-PooledRun run_one(const Config& config, const std::string& folder, std::ostream& terminal) {
-  PooledRun result{.folder = folder};
-  try {
-    const ExperimentResult experiment =
-        run_experiment(prepared(config), {.out = folder, .resume = true, .quiet = true}, terminal);
-    if (experiment.exit == Exit::interrupted) throw Error("interrupted; run again to go on", Exit::interrupted);
-  } catch (const Error& error) {
-    if (error.exit() == Exit::interrupted) throw;
-    result.failure = error.lines().front();
-  } catch (const std::bad_alloc&) {
-    result.failure = "not enough memory";
-  } catch (const std::exception& error) {
-    const std::string_view what = error.what();
-    result.failure = what.substr(0, what.find('\n'));
+/// A grid whose one axis holds, for every configuration, the keys that differ between any of them.
+Grid grid_of(std::span<const Config> configs, const std::string& pool) {
+  std::vector<const Field*> differing;
+  for (const auto& field : fields())
+    if (field->key() != "name" && std::any_of(configs.begin(), configs.end(), [&](const Config& config) {
+          return field->value(config) != field->value(configs.front());
+        }))
+      differing.push_back(field.get());
+  Json base = to_json(configs.front());
+  base["name"] = "claims";
+  Json grid = {{"base", std::move(base)}};
+  if (!differing.empty()) {
+    Json entries = Json::array();
+    for (const Config& config : configs) {
+      Json entry = Json::object();
+      for (const Field* field : differing) entry[std::string(field->key())] = field->value(config);
+      entries.push_back(std::move(entry));
+    }
+    grid["together"] = Json::array({std::move(entries)});
   }
-  return result;
+  Faults faults;
+  return Grid(read_json(grid.dump(), pool, faults), pool);
+}
+
+/// Why a run is not done, by what its folder and the sweep say.
+std::string failure_of(const RunRow& row) {
+  const auto found = read_run(row.path);
+  if (const LeftOut* left_out = std::get_if<LeftOut>(&found)) return left_out->reason;
+  const std::string& reason = std::get<RecordedRun>(found).reason;
+  return reason.empty() ? row.status : reason;
 }
 
 }  // namespace
 
-std::vector<PooledRun> run_pool(std::span<const Config> configs, const std::string& pool, std::int64_t jobs,
-                                std::ostream& terminal) {
-  (void)jobs;
-  std::map<std::string, PooledRun> done;
+std::vector<PooledRun> run_pool(std::span<const Config> configs, const std::string& pool, std::int64_t jobs, Log& log) {
+  if (configs.empty()) return {};
+  const Grid grid = grid_of(configs, pool);
+  GridCells cells = checked_cells(grid, {.out = pool});
+  for (GridCell& cell : cells.cells) cell.label = cell.id;
+  create_folders(cells.folder);
+  RunsTable table = runs_table(cells);
+  const Exit exit =
+      run_sweep(grid, cells, {.jobs = jobs > 0 ? jobs : default_jobs(cells.cells, usable_cores())}, table, log);
+  if (exit == Exit::interrupted) throw Error("interrupted; the same command goes on where it ended", exit);
+
+  std::map<std::string, PooledRun, std::less<>> by_id;
+  for (const RunRow& row : table.rows()) by_id[row.id] = {row.path, row.done() ? "" : failure_of(row)};
   std::vector<PooledRun> results;
-  for (const Config& config : configs) {
-    const std::string id = run_id(config);
-    auto found = done.find(id);
-    if (found == done.end()) {
-      const std::string folder = pool + '/' + id;
-      found = done.emplace(id, is_finished(folder) ? PooledRun{folder, ""} : run_one(config, folder, terminal)).first;
-      terminal << fmt::format("{} runs done; {}\n", done.size(), id) << std::flush;
-    }
-    results.push_back(found->second);
-  }
+  for (const Config& config : configs) results.push_back(by_id.at(run_id(config, data_files_hash(config))));
   return results;
 }
 

@@ -38,8 +38,9 @@ class Grid::Reader {
  public:
   explicit Reader(Grid& grid) : grid_(grid) {}
 
-  void read() {
-    const JsonValue root = read_json(read_file(grid_.path_), grid_.path_, faults_);
+  void read() { read(read_json(read_file(grid_.path_), grid_.path_, faults_)); }
+
+  void read(const JsonValue& root) {
     if (!is_object(root)) {
       fault(root, "", fmt::format("must be an object, got {}; write {}", described(root), R"({"axes": {…}})"));
       faults_.raise();
@@ -328,6 +329,8 @@ Grid::Grid(const std::string& path, std::span<const std::string> overrides)
     : path_(path), overrides_(overrides.begin(), overrides.end()) {
   Reader(*this).read();
 }
+
+Grid::Grid(const JsonValue& grid, std::string path) : path_(std::move(path)) { Reader(*this).read(grid); }
 
 std::vector<std::string_view> Grid::keys() const {
   std::vector<std::string_view> keys;

@@ -26,6 +26,8 @@ class Grid {
   /// Reads the file and the base, on which KEY=VALUE overrides act. Throws one Error with a line for everything that is
   /// wrong with them as they stand; whether a cell can be built, only its `config` tells.
   explicit Grid(const std::string& path, std::span<const std::string> overrides = {});
+  /// The same from a grid that stands inside the file `path`.
+  Grid(const JsonValue& grid, std::string path);
 
   const std::string& path() const { return path_; }
   /// Cells that `exclude` leaves.
