@@ -22,7 +22,8 @@ struct Claim {
   std::string topic;
   std::string statement;
   std::string source;
-  std::string note;                                  ///< what a reader should know of the setup; may be empty
+  std::string note;      ///< what a reader should know of the setup; may be empty
+  std::string conflict;  ///< what the literature disagrees about, where this is one of the positions; may be empty
   ClaimVerdict expected = ClaimVerdict::reproduced;  ///< by the literature; takes no part in the verdict
   double seconds = 0;                                ///< expected cost on one core
 
