@@ -199,9 +199,24 @@ class ClaimReader {
     for (std::size_t cell = 0; cell < grid->size() && !faults_.full(); ++cell)
       attempt([&] { claim_.cells.push_back(grid->config(cell)); });
     if (claim_.cells.size() < grid->size()) return;
+    claim_.base = grid->base_file();
+    describe_axes(*grid);
     claim_.seeds = seeds_of(claim_.cells);
     if (claim_.statistic && !faults_.concern_keys("statistic"))
       check_statistic(*claim_.statistic, claim_.cells, claim_.path, faults_);
+  }
+
+  void describe_axes(const Grid& grid) {
+    const auto keys = grid.keys();
+    for (std::size_t key = 0; key < keys.size(); ++key) {
+      std::vector<std::string> values;
+      for (std::size_t cell = 0; cell < grid.size(); ++cell) {
+        std::string value = option_text(grid.settings(cell)[key].value);
+        if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(std::move(value));
+      }
+      const std::vector<std::string_view> words(values.begin(), values.end());
+      claim_.axes.emplace_back(keys[key], listed(words));
+    }
   }
 
   /// Does something whose faults come with their places; a fault of many cells is named once.

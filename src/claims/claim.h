@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "claims/criterion.h"
@@ -27,6 +28,9 @@ struct Claim {
   ClaimVerdict expected = ClaimVerdict::reproduced;  ///< by the literature; takes no part in the verdict
   double seconds = 0;                                ///< expected cost on one core
 
+  /// What the runs set beside their base: key and values, for people.
+  std::vector<std::pair<std::string, std::string>> axes;
+  std::string base;                    ///< file of the base; empty where it is written out
   std::vector<Config> cells;           ///< the runs, checked and resolved; empty for a check
   std::optional<OperatorCheck> check;  ///< instead of runs
   std::vector<std::int64_t> seeds;     ///< one for a check that draws nothing

@@ -93,7 +93,9 @@ std::string description(const Claim& claim) {
   table.add({"topic", claim.topic});
   table.add(
       {"setup", claim.check ? fmt::format("{}: {}", setup_of(claim), claim.check->row->meaning) : setup_of(claim)});
-  table.add({"seeds", std::to_string(claim.seeds.size())});
+  if (!claim.base.empty()) table.add({"base", claim.base});
+  for (const auto& [key, values] : claim.axes) table.add({key, values});
+  if (claim.check) table.add({"seeds", std::to_string(claim.seeds.size())});
   if (claim.statistic)
     table.add({"statistic",
                fmt::format("{}: {}", row_of(claim.statistic->kind).name, row_of(claim.statistic->kind).meaning)});
