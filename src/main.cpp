@@ -86,8 +86,6 @@ int main(int argc, char** argv) {
   add_report(program, action);
   add_sweep(program, action);
   add_expand(program, action);
-  add_compare(program, action);
-  add_collect(program, action);
   add_claims(program, action);
 
   try {

@@ -41,8 +41,6 @@ void add_collect(CLI::App& program, Action& action);
 void add_report(CLI::App& program, Action& action);
 void add_sweep(CLI::App& program, Action& action);
 void add_expand(CLI::App& program, Action& action);
-void add_compare(CLI::App& program, Action& action);
-void add_collect(CLI::App& program, Action& action);
 void add_claims(CLI::App& program, Action& action);
 
 /// The repeatable option --set KEY=VALUE, as `load_config` takes it.
