@@ -87,6 +87,7 @@ int main(int argc, char** argv) {
   add_sweep(program, action);
   add_expand(program, action);
   add_claims(program, action);
+  add_bench(program, action);
 
   try {
     program.parse(argc, argv);

@@ -42,6 +42,7 @@ void add_report(CLI::App& program, Action& action);
 void add_sweep(CLI::App& program, Action& action);
 void add_expand(CLI::App& program, Action& action);
 void add_claims(CLI::App& program, Action& action);
+void add_bench(CLI::App& program, Action& action);
 
 /// The repeatable option --set KEY=VALUE, as `load_config` takes it.
 void add_set_option(CLI::App& command, std::vector<std::string>& overrides);

@@ -1,7 +1,5 @@
 #include "command/experiment.h"
 
-#include <ATen/Context.h>
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <chrono>
@@ -9,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command/environment.h"
+#include "command/process_settings.h"
 #include "config/identity.h"
 #include "config/resolved.h"
 #include "core/build_info.h"
@@ -85,17 +84,6 @@ void set_status(Manifest& manifest, const RunFolder& folder, RunStatus status, s
   manifest.reason = std::move(reason);
   if (status != RunStatus::running) manifest.ended = std::chrono::system_clock::now();
   write_manifest(folder.file("manifest.json"), manifest);
-}
-
-/// Sets what LibTorch keeps for the whole process.
-void set_up_libtorch(const ComputeConfig& compute) {
-  // First the mode, which belongs to a thread and is inherited by those that it starts, then the threads.
-  if (!at::globalContext().setFlushDenormal(compute.flush_denormals) && compute.flush_denormals)
-    throw Error("compute.flush_denormals: this processor cannot flush denormal numbers; write false");
-  at::set_num_threads(static_cast<int>(compute.threads));
-  // float32 means float32: on a GPU LibTorch would round the factors of convolutions to ten bits.
-  at::globalContext().setAllowTF32CuDNN(false);
-  at::globalContext().setAllowTF32CuBLAS(false);
 }
 
 /// LibTorch says in its own words, behind an exception of its own, that it got no memory.
@@ -202,7 +190,7 @@ ExperimentResult run_experiment(const Prepared& prepared, const ExperimentOption
   set_status(manifest, folder, RunStatus::running);
   try {
     warn_of_changes(folder, log);
-    set_up_libtorch(prepared.config.compute);
+    set_up_process(prepared.config.compute);
     return train(prepared, options, folder, log, manifest);
   } catch (const Interrupted&) {  // before there was anything to keep
     return interrupted_run(folder, log, manifest, "while the run was starting");

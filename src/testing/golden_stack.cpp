@@ -7,6 +7,7 @@
 
 #include "measure/store_sums.h"
 #include "measure/stream_statistics.h"
+#include "testing/device.h"
 
 namespace gradflow::testing {
 namespace {
@@ -81,10 +82,11 @@ class Collected {
 }  // namespace
 
 std::vector<GoldenQuantity> golden_quantities(const nlohmann::json& golden, const Config& config, const Batch& batch,
-                                              bool recompute, const SegmentFactory& make_segments) {
-  Stack stack(config, at::kCPU, make_segments);
-  const Pass pass{.batch = &batch, .recompute = recompute};
-  StreamMeter meter(stack.layout(), at::kCPU);
+                                              bool recompute, const SegmentFactory& make_segments, at::Device device) {
+  Stack stack(config, device, make_segments);
+  const Batch there = moved(batch, device);
+  const Pass pass{.batch = &there, .recompute = recompute};
+  StreamMeter meter(stack.layout(), device);
   LogitsWatcher logits;
   Watcher* const watchers[] = {&meter, &logits};
   const double loss = stack.forward(pass, watchers).item<double>();
@@ -101,7 +103,8 @@ std::vector<GoldenQuantity> golden_quantities(const nlohmann::json& golden, cons
 
 void expect_golden(const nlohmann::json& golden, const Config& config, const Batch& batch, bool recompute) {
   const double relative = config.compute.dtype == Dtype::float64 ? 1e-9 : 1e-4;
-  for (const GoldenQuantity& q : golden_quantities(golden, config, batch, recompute, make_reference_segments))
+  for (const GoldenQuantity& q :
+       golden_quantities(golden, config, batch, recompute, make_reference_segments, test_device()))
     EXPECT_LE(std::abs(q.measured - q.expected), relative * (std::abs(q.expected) + q.floor))
         << q.kind << " " << q.place << ": measured " << q.measured << ", expected " << q.expected;
 }

@@ -22,9 +22,10 @@ struct GoldenQuantity {
 /// Runs one forward and backward of the stack that `config` describes: loss, logits, the gradient norm of every
 /// parameter and every site of the golden case.
 std::vector<GoldenQuantity> golden_quantities(const nlohmann::json& golden, const Config& config, const Batch& batch,
-                                              bool recompute, const SegmentFactory& make_segments);
+                                              bool recompute, const SegmentFactory& make_segments,
+                                              at::Device device = at::kCPU);
 
-/// Expects them of the reference backend to 1e-9 relative in float64, 1e-4 otherwise.
+/// Expects them of the reference backend on the test device to 1e-9 relative in float64, 1e-4 otherwise.
 void expect_golden(const nlohmann::json& golden, const Config& config, const Batch& batch, bool recompute);
 
 }  // namespace gradflow::testing

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "testing/device.h"
 #include "testing/golden.h"
 #include "testing/training.h"
 
@@ -25,12 +26,24 @@ double update_norm(const testing::TrainedRun& run, const StepResult& step) {
   return root_of_sum(squares);
 }
 
+/// The reference backend where the golden tests run.
+testing::TrainedRun train_on_test_device(const Config& config) {
+  const at::Device device = testing::test_device();
+  testing::TrainedRun run{
+      make_source(config), std::make_unique<Stack>(config, device, make_reference_segments), {}, {}};
+  testing::StepCollector collector;
+  Trainer(config, *run.stack, *run.source, device, {&collector}).run();
+  run.steps = std::move(collector.steps);
+  return run;
+}
+
 class GoldenTrajectory : public ::testing::TestWithParam<std::string> {
  protected:
   void reproduce(Dtype dtype, double relative) {
     const nlohmann::json golden = golden_case(GetParam());
     const Config config = golden_config(golden.at("config"), dtype);
-    const testing::TrainedRun run = testing::train(config);
+    const testing::TrainedRun run = testing::train(
+        config, [](Stack&) {}, nullptr, as_on_device);
     ASSERT_EQ(run.steps.size(), golden.at("steps").size());
     for (std::size_t s = 0; s < run.steps.size(); ++s) {
       const nlohmann::json& row = golden.at("steps")[s];

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gradflow {
+
+/// How a program ended that was run to its end.
+struct ProcessEnd {
+  int code = 0;                  ///< exit code; 128 + signal when a signal ended it
+  double seconds = 0;            ///< from its start to its end
+  std::int64_t peak_memory = 0;  ///< bytes of main memory that it held at once, at most
+};
+
+/// Starts the program with these arguments, its own name first, and waits for it. It shares standard output, standard
+/// error and the cores of this process. Throws Error when it cannot be started.
+ProcessEnd run_process(const std::string& program, const std::vector<std::string>& arguments);
+
+}  // namespace gradflow

@@ -1,0 +1,36 @@
+#include "core/process.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+
+namespace gradflow {
+namespace {
+
+ProcessEnd shell(const std::string& script) { return run_process("/bin/sh", {"sh", "-c", script}); }
+
+TEST(Process, TellsHowAProgramEnded) {
+  EXPECT_EQ(shell("exit 0").code, 0);
+  EXPECT_EQ(shell("exit 7").code, 7);
+  EXPECT_EQ(shell("kill -KILL $$").code, 128 + 9);
+}
+
+TEST(Process, TellsItsTimeAndItsOwnMemory) {
+  const ProcessEnd end = shell("sleep 0.2");
+  EXPECT_GE(end.seconds, 0.2);
+  EXPECT_GT(end.peak_memory, 100'000);
+  // 40 MB in a variable of the shell.
+  EXPECT_GT(shell("x=$(head -c 40000000 /dev/zero | tr '\\0' x); exit 0").peak_memory, end.peak_memory + 40'000'000);
+}
+
+TEST(Process, ThatCannotBeStartedIsAnError) {
+  try {
+    run_process("/nowhere/program", {"program"});
+    FAIL() << "started";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("/nowhere/program: cannot be started"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace gradflow
