@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "analysis/comparison_text.h"
 #include "command/cells.h"
 #include "command/command.h"
 #include "command/experiment.h"
@@ -13,6 +14,7 @@
 #include "core/lock.h"
 #include "core/machine.h"
 #include "core/numbers.h"
+#include "output/terminal.h"
 #include "output/text_table.h"
 
 namespace gradflow {
@@ -50,16 +52,31 @@ std::string table_text(const Grid& grid, const GridCells& cells, const std::vect
   for (std::string& heading : headings(grid)) columns.push_back(std::move(heading));
   for (const char* heading : {"status", "verdict", "final loss"}) columns.emplace_back(heading);
   TextTable table(std::move(columns));
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    std::vector<std::string> cells_of_row = {std::to_string(i)};
-    for (const Setting& setting : grid.settings(cells.cells[i].number))
+  for (const RunRow& row : rows) {
+    std::vector<std::string> cells_of_row = {std::to_string(row.index)};
+    for (const Setting& setting : grid.settings(cells.cells[static_cast<std::size_t>(row.index)].number))
       cells_of_row.push_back(option_text(setting.value));
-    cells_of_row.push_back(rows[i].status);
-    cells_of_row.push_back(rows[i].verdict);
-    cells_of_row.push_back(rows[i].final_loss ? significant(*rows[i].final_loss, 4) : "");
+    cells_of_row.push_back(row.status);
+    cells_of_row.push_back(row.verdict);
+    cells_of_row.push_back(row.final_loss ? significant(*row.final_loss, 4) : "");
     table.add(std::move(cells_of_row));
   }
   return table.text();
+}
+
+/// The comparison of the runs that are done, and those that are not.
+void print_end(const Grid& grid, const GridCells& cells, const std::vector<RunRow>& rows) {
+  std::vector<std::string> done;
+  std::vector<RunRow> missing;
+  for (const RunRow& row : rows) {
+    if (row.done())
+      done.push_back(row.path);
+    else
+      missing.push_back(row);
+  }
+  if (!done.empty()) fmt::print("{}\n", comparison_of_folders(done, table_columns()));
+  if (!missing.empty()) fmt::print("{}\n", table_text(grid, cells, missing));
+  fmt::print("runs in {}, a row each in {}/runs.csv\n", cells.folder, cells.folder);
 }
 
 Exit run_one(const Options& options, const Grid& grid, const GridCells& cells, RunsTable& table) {
@@ -124,9 +141,7 @@ Exit run(const Options& options) {
   const Exit exit = run_sweep(
       grid, cells, {.jobs = jobs, .fail_fast = options.fail_fast, .strict = options.strict, .quiet = options.quiet},
       table, log);
-  if (!options.quiet)
-    fmt::print("{}\nruns in {}, table in {}/runs.csv\n", table_text(grid, cells, table.rows()), cells.folder,
-               cells.folder);
+  if (!options.quiet) print_end(grid, cells, table.rows());
   return exit;
 }
 
