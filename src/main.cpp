@@ -79,6 +79,7 @@ int main(int argc, char** argv) {
   add_run(program, action);
   add_validate(program, action);
   add_describe(program, action);
+  add_probe(program, action);
   add_schema(program, action);
   add_info(program, action);
   add_compare(program, action);

@@ -34,6 +34,7 @@ using Action = std::function<Exit()>;
 void add_run(CLI::App& program, Action& action);
 void add_validate(CLI::App& program, Action& action);
 void add_describe(CLI::App& program, Action& action);
+void add_probe(CLI::App& program, Action& action);
 void add_schema(CLI::App& program, Action& action);
 void add_info(CLI::App& program, Action& action);
 void add_compare(CLI::App& program, Action& action);

@@ -1,5 +1,6 @@
 #include "command/device.h"
 
+#include <ATen/Parallel.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
@@ -46,6 +47,16 @@ at::Device device_named(const std::string& name, std::int64_t devices) {
                             name, devices, devices == 1 ? "device is" : "devices are",
                             devices == 1 ? "" : fmt::format(" … cuda:{}", devices - 1)));
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
+}
+
+void set_up_libtorch(const ComputeConfig& compute) {
+  // First the mode, which belongs to a thread and is inherited by those that it starts, then the threads.
+  if (!at::globalContext().setFlushDenormal(compute.flush_denormals) && compute.flush_denormals)
+    throw Error("compute.flush_denormals: this processor cannot flush denormal numbers; write false");
+  at::set_num_threads(static_cast<int>(compute.threads));
+  // float32 means float32: on a GPU LibTorch would round the factors of convolutions to ten bits.
+  at::globalContext().setAllowTF32CuDNN(false);
+  at::globalContext().setAllowTF32CuBLAS(false);
 }
 
 }  // namespace gradflow

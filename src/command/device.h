@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "config/config.h"
 #include "model/tensor.h"
 
 namespace gradflow {
@@ -17,5 +18,9 @@ std::string no_cuda_reason();
 /// Throws Error "compute.device: …" for CUDA that is not there, saying what works; only `auto` falls back. `devices` is
 /// the number of CUDA devices.
 at::Device device_named(const std::string& name, std::int64_t devices = cuda_device_count());
+
+/// Sets what LibTorch keeps for the whole process: threads, denormal numbers, no rounding of float32 factors. Throws
+/// Error "compute.flush_denormals: …" where the processor cannot.
+void set_up_libtorch(const ComputeConfig& compute);
 
 }  // namespace gradflow

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "command/device.h"
 #include "command/environment.h"
 #include "command/process_settings.h"
 #include "config/identity.h"
@@ -23,6 +24,7 @@
 #include "output/progress.h"
 #include "output/run_folder.h"
 #include "train/checkpoint.h"
+#include "train/quantity_recorder.h"
 #include "train/recorder.h"
 #include "train/summary.h"
 #include "train/trainer.h"
@@ -127,6 +129,12 @@ ExperimentResult train(const Prepared& prepared, const ExperimentOptions& option
   Progress progress(log, progress_style(options.quiet));
   ProgressObserver shown(progress, recorder, config.train.steps);
   std::vector<Observer*> observers = {&recorder, &account, &shown};
+  std::optional<QuantityRecorder> quantities;
+  if (QuantityRecorder::is_asked_for(config.record)) {
+    quantities.emplace(config, stack, *prepared.source, prepared.device, folder.path(),
+                       [&](double seconds) { recorder.add_recording_seconds(seconds); });
+    observers.push_back(&*quantities);
+  }
   if (options.observer != nullptr) observers.push_back(options.observer);
   Checkpoints checkpoints(folder.path(), config, stack.store(), observers,
                           [&](std::string_view text) { log.warning(text); });
@@ -149,7 +157,7 @@ ExperimentResult train(const Prepared& prepared, const ExperimentOptions& option
     throw;
   }
   progress.finish();
-  if (ending.interrupted) 
+  if (ending.interrupted)
     return interrupted_run(folder, log, manifest, fmt::format("after step {}", trainer.position().step));
 
   const RunSummary summary{config, stack, prepared.source->facts(), account, recorder, ending.stopped_at};

@@ -143,7 +143,6 @@ Config checked(const ConfigSources& sources, Faults& faults, const FurtherCheck&
   Origins origins;
   Config config = assembled(sources, origins, faults);
   Examination examination(config, origins, faults);
-  check_availability(examination);
   check_combinations(examination);
   check_backend(examination);
   if (further) further(examination);

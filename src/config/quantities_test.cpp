@@ -21,5 +21,23 @@ TEST(Quantities, AreThoseOfTheContract) {
   EXPECT_EQ(find_quantity("standard"), nullptr);
 }
 
+TEST(Quantities, WordsStandForSets) {
+  using Names = std::set<std::string_view>;
+  const auto asked = [](std::vector<std::string> words) { return quantities_asked_for(words); };
+  EXPECT_EQ(asked({"none"}), Names{});
+  EXPECT_EQ(asked({"standard"}).size(), 12u);
+  EXPECT_EQ(asked({"all"}).size(), 26u);  // what needs a pass of its own is asked for by name
+  EXPECT_EQ(asked({"none", "snr", "stream_rms"}), (Names{"snr", "stream_rms"}));
+  EXPECT_EQ(on_demand_among(asked({"all", "snr", "cka"})), (Names{"snr", "cka"}));
+  EXPECT_TRUE(look_inside(std::vector<std::string>{"all"}));
+  EXPECT_FALSE(look_inside(std::vector<std::string>{"standard", "branch_cosine", "jacobian"}));
+}
+
+TEST(Quantities, OnDemandAreExplained) {
+  for (const Quantity& quantity : measured_quantities())
+    EXPECT_EQ(quantity.meaning.empty(), quantity.set != QuantitySet::on_demand) << quantity.name;
+  EXPECT_NE(on_demand_table().find("| `cka` | linear CKA"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace gradflow

@@ -146,6 +146,10 @@ void check_task(Examination& e) {
   if (data.task == Task::text && data.validation_fraction == 0 && e.config.train.evaluate_every > 0)
     e.refuse({"data.validation_fraction", "train.evaluate_every", "data.task"},
              "0 leaves no text to evaluate on; write for example 0.1, or train.evaluate_every 0");
+  const std::set<std::string_view> on_demand = on_demand_among(quantities_asked_for(e.config.record.quantities));
+  if (data.task == Task::text && data.validation_fraction == 0 && !on_demand.empty())
+    e.refuse({"data.validation_fraction", "record.quantities", "data.task"},
+             fmt::format("0 leaves no text to measure {} on; write for example 0.1", *on_demand.begin()));
   e.config.model.stack == StackKind::transformer ? check_sequences(e) : check_vectors(e);
 }
 

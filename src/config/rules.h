@@ -37,7 +37,4 @@ void check_combinations(Examination& examination);
 /// `compute.backend: fused` where that backend cannot run the configuration (config/backend.h).
 void check_backend(Examination& examination);
 
-/// What this version does not have yet; each row of its table goes away when the thing arrives.
-void check_availability(Examination& examination);
-
 }  // namespace gradflow

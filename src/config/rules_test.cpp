@@ -140,11 +140,16 @@ TEST(Combinations, OfOtherStacks) {
             Lines{"train.batch: batchnorm has no statistics over a single sample; write at least 2"});
 }
 
-TEST(Availability, WhatIsNotThereYetIsRefusedByName) {
-  EXPECT_EQ(faults({"record.quantities=snr"}),
-            Lines{"\"snr\" is not available yet; write none, standard, all or names of columns of layers.csv"});
-  EXPECT_EQ(faults({"record.quantities=all"}), Lines{});
-  EXPECT_EQ(faults({"record.quantities=stream_rms"}), Lines{});
+TEST(Combinations, QuantitiesOnDemandNeedAValidationBatch) {
+  const std::vector<std::string> text = {"data.task=text", "data.files=[\"a.txt\"]", "data.validation_fraction=0"};
+  const auto with = [&](const char* quantities) {
+    std::vector<std::string> overrides = text;
+    overrides.push_back(quantities);
+    return faults(overrides);
+  };
+  EXPECT_EQ(with("quantities=[\"standard\",\"snr\"]"),
+            Lines{"0 leaves no text to measure snr on; write for example 0.1"});
+  EXPECT_EQ(with("quantities=all"), Lines{});
 }
 
 }  // namespace

@@ -12,4 +12,13 @@ struct Batch {
   std::int64_t tokens = 0;  ///< positions that are not padding: what `tokens` of steps.csv counts
 };
 
+/// The same batch where the stack is; data come on the CPU.
+inline Batch on_device(Batch batch, at::Device device) {
+  if (device.is_cpu()) return batch;
+  batch.inputs = batch.inputs.to(device);
+  batch.targets = batch.targets.to(device);
+  if (batch.real.defined()) batch.real = batch.real.to(device);
+  return batch;
+}
+
 }  // namespace gradflow

@@ -100,6 +100,38 @@ constexpr auto quantities = std::to_array<Column>({
     {"value", "its value"},
 });
 
+constexpr auto probe = std::to_array<Column>({
+    {"placement", "model.placement of the stack"},
+    {"norm", "model.norm"},
+    {"residual", "model.residual"},
+    {"initialization", "model.initialization"},
+    {"depth", "model.depth, the number of blocks N"},
+    {"seed", "seed of weights and data"},
+    {"layer", "as in layers.csv; empty for a quantity of the whole stack"},
+    {"sublayer", "as in layers.csv; empty for a quantity of a block or the whole stack"},
+    {"quantity", "its name, a column of layers.csv or a quantity of quantities.csv"},
+    {"value", "its value before the first update"},
+    {"predicted_low", "lower end of what theory gives, an expectation over seeds; empty without a closed form"},
+    {"predicted_high", "upper end; equal to the lower one where theory gives one number"},
+});
+
+constexpr auto probe_means = std::to_array<Column>({
+    {"placement", "model.placement of the stacks"},
+    {"norm", "model.norm of the stack"},
+    {"residual", "model.residual of the stack"},
+    {"initialization", "model.initialization of the stack"},
+    {"depth", "model.depth, the number of blocks N"},
+    {"layer", "as in probe.csv"},
+    {"sublayer", "as in probe.csv"},
+    {"quantity", "as in probe.csv"},
+    {"seeds", "number of seeds that have the value"},
+    {"mean", "mean over seeds"},
+    {"low", "lower end of its 95 % Student interval; empty below two seeds"},
+    {"high", "upper end"},
+    {"predicted_low", "as in probe.csv, the mean over seeds"},
+    {"predicted_high", "as in probe.csv, the mean over seeds"},
+});
+
 }  // namespace
 
 std::span<const Column> steps_columns() { return steps; }
@@ -108,5 +140,7 @@ std::span<const Column> tensors_columns() { return tensors; }
 std::span<const Column> spikes_columns() { return spikes; }
 std::span<const Column> timing_columns() { return timing; }
 std::span<const Column> quantities_columns() { return quantities; }
+std::span<const Column> probe_columns() { return probe; }
+std::span<const Column> probe_means_columns() { return probe_means; }
 
 }  // namespace gradflow

@@ -31,6 +31,9 @@ std::span<const Column> tensors_columns();
 std::span<const Column> spikes_columns();
 std::span<const Column> timing_columns();
 std::span<const Column> quantities_columns();
+/// Of the files that `probe` writes: probe.csv and means.csv.
+std::span<const Column> probe_columns();
+std::span<const Column> probe_means_columns();
 
 /// The columns as a Markdown table of name and meaning.
 std::string column_table(std::span<const Column> columns);

@@ -11,6 +11,7 @@
 #include "claims/operators.h"
 #include "claims/statistic.h"
 #include "config/compatibility.h"
+#include "config/quantities.h"
 #include "config/schema.h"
 #include "core/files.h"
 #include "output/run_folder.h"
@@ -66,6 +67,9 @@ INSTANTIATE_TEST_SUITE_P(Tables, Readme,
                                            Block{"spikes", [] { return column_table(spikes_columns()); }},
                                            Block{"tensors", [] { return column_table(tensors_columns()); }},
                                            Block{"runs", [] { return column_table(runs_columns()); }},
+                                           Block{"quantities", [] { return column_table(quantities_columns()); }},
+                                           Block{"on_demand", on_demand_table},
+                                           Block{"probe", [] { return column_table(probe_columns()); }},
                                            Block{"timing", [] { return column_table(timing_columns()); }}),
                          [](const auto& test) { return test.param.name; });
 

@@ -16,7 +16,7 @@ namespace {
 /// The columns that `record.quantities` asks for and that are measured while a step passes.
 std::set<std::string_view> measured_columns(const RecordConfig& record) {
   std::set<std::string_view> columns = quantities_asked_for(record.quantities);
-  std::erase_if(columns, [](std::string_view name) { return find_quantity(name)->set == QuantitySet::on_demand; });
+  for (const std::string_view name : on_demand_among(columns)) columns.erase(name);
   return columns;
 }
 

@@ -46,6 +46,8 @@ class Recorder final : public Observer, private Watcher {
   const std::vector<LayerRow>& last_rows() const { return last_rows_; }
   double seconds() const;  ///< since the recorder was made, and in the runs before that this one goes on from
   double recording_seconds() const { return recording_seconds_; }
+  /// Time that others spent measuring.
+  void add_recording_seconds(double seconds) { recording_seconds_ += seconds; }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -9,18 +9,6 @@
 #include "measure/nonfinite.h"
 
 namespace gradflow {
-namespace {
-
-Batch on_device(Batch batch, at::Device device) {
-  if (device.is_cpu()) return batch;
-  batch.inputs = batch.inputs.to(device);
-  batch.targets = batch.targets.to(device);
-  if (batch.real.defined()) batch.real = batch.real.to(device);
-  return batch;
-}
-
-}  // namespace
-
 Trainer::Trainer(const Config& config, Stack& stack, const DataSource& data, at::Device device,
                  std::vector<Observer*> observers, Checkpoints* checkpoints)
     : config_(config),

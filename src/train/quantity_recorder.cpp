@@ -1,0 +1,82 @@
+#include "train/quantity_recorder.h"
+
+#include <chrono>
+#include <set>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "config/quantities.h"
+#include "train/saved_state.h"
+
+namespace gradflow {
+namespace {
+
+constexpr const char* file_name = "quantities.csv";
+
+std::set<std::string_view> on_demand(const RecordConfig& record) {
+  return on_demand_among(quantities_asked_for(record.quantities));
+}
+
+}  // namespace
+
+bool QuantityRecorder::is_asked_for(const RecordConfig& record) { return !on_demand(record).empty(); }
+
+QuantityRecorder::QuantityRecorder(const Config& config, Stack& stack, const DataSource& data, at::Device device,
+                                   std::string folder, std::function<void(double)> account)
+    : config_(config),
+      stack_(stack),
+      folder_(std::move(folder)),
+      account_(std::move(account)),
+      meter_(config, data.validation_batch(0), device, on_demand(config.record)) {}
+
+void QuantityRecorder::begin() {
+  file_.emplace(folder_ + '/' + file_name, quantities_columns());
+  write(0);
+}
+
+void QuantityRecorder::save(SavedState& state) {
+  file_->sync();
+  state.files[file_name] = {file_->length(), length_if_longer_};
+  state.rows["quantities"] = {static_cast<double>(last_step_), static_cast<double>(updates_)};
+}
+
+void QuantityRecorder::restore(const SavedState& state) {
+  const std::vector<double>& row = state.row("quantities");
+  if (row.size() != 2) throw std::range_error("quantities: another state");
+  last_step_ = static_cast<std::int64_t>(row[0]);
+  updates_ = static_cast<std::int64_t>(row[1]);
+  const SavedFile& saved = state.file(file_name);
+  length_if_longer_ = config_.train.steps == last_step_ ? saved.length : saved.longer_run_length;
+  file_.emplace(folder_ + '/' + file_name, quantities_columns(), length_if_longer_);
+}
+
+void QuantityRecorder::step_done(const StepResult& result) {
+  last_step_ = result.step;
+  if (result.update && !result.skipped) ++updates_;
+  length_if_longer_ = file_->length();
+  const std::int64_t every = config_.record.layers_every;
+  if (!result.last && !is_due(result.step, every, config_.train.steps)) return;
+  write(result.step);
+  if (is_due(result.step, every, no_last_step)) length_if_longer_ = file_->length();
+}
+
+void QuantityRecorder::write(std::int64_t step) {
+  const auto start = std::chrono::steady_clock::now();
+  ParameterStore& store = stack_.store();
+  std::optional<SecondMoment> second_moment;
+  if (config_.train.optimizer != OptimizerKind::sgd) {
+    second_moment.emplace(SecondMoment{{}, updates_});
+    for (const ParameterStore::Entry& entry : store.entries())
+      second_moment->of_entries.push_back(store.second_moment().narrow(0, entry.offset, entry.size));
+  }
+  for (const StackNumber& number : meter_.measure(store, step, second_moment)) {
+    const Cell row[] = {step, number.layer ? Cell{*number.layer} : Cell{}, Cell{}, std::string(number.quantity),
+                        number.value};
+    file_->write(row);
+  }
+  file_->flush();
+  account_(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+}
+
+}  // namespace gradflow

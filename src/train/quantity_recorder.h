@@ -1,0 +1,44 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "config/config.h"
+#include "data/source.h"
+#include "measure/on_demand.h"
+#include "output/table.h"
+#include "train/observer.h"
+
+namespace gradflow {
+
+/// Writes quantities.csv: the quantities on demand that record.quantities names, of the initial weights (step 0) and
+/// after each update whose layer rows are due, over the first validation batch.
+class QuantityRecorder final : public Observer {
+ public:
+  /// `account` is told the seconds that each measurement took. Throws Error when the data keep no part for validation.
+  QuantityRecorder(const Config& config, Stack& stack, const DataSource& data, at::Device device, std::string folder,
+                   std::function<void(double)> account);
+  /// Whether record.quantities names any.
+  static bool is_asked_for(const RecordConfig& record);
+
+  void begin() override;
+  void save(SavedState& state) override;
+  void restore(const SavedState& state) override;
+  void step_done(const StepResult& result) override;
+
+ private:
+  void write(std::int64_t step);
+
+  const Config& config_;
+  Stack& stack_;
+  std::string folder_;
+  std::function<void(double)> account_;
+  OnDemandMeter meter_;
+  std::optional<CsvFile> file_;  // once the run has begun
+  std::int64_t last_step_ = 0;
+  std::int64_t updates_ = 0;
+  std::uint64_t length_if_longer_ = 0;  // of the file, had the last step not been the last
+};
+
+}  // namespace gradflow
