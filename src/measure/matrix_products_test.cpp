@@ -25,8 +25,8 @@ Config small() {
 std::vector<std::vector<std::int64_t>> shapes(const Config& config) {
   const Config whole = resolved(config);
   std::vector<std::vector<std::int64_t>> found;
-  for (const MatrixProduct& product : matrix_products(whole, make_layout(whole)).value())
-    found.push_back({product.rows, product.in, product.out});
+  const std::optional<std::vector<MatrixProduct>> products = matrix_products(whole, make_layout(whole));
+  for (const MatrixProduct& product : products.value()) found.push_back({product.rows, product.in, product.out});
   return found;
 }
 

@@ -54,7 +54,7 @@ StepTimes time_steps(const Config& config, const DataSource& data, at::Device de
   Recorder recorder(run, stack, device, folder);
   StepClock step_clock(steps, clock);
   Trainer trainer(run, stack, data, device, {&recorder, &step_clock});
-  if (trainer.run())
+  if (trainer.run().stopped_at)
     throw Error("the run met a value that is not finite within a few steps; lower train.learning_rate");
   recorder.finish();
   return step_clock.times();

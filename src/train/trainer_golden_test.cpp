@@ -42,8 +42,7 @@ class GoldenTrajectory : public ::testing::TestWithParam<std::string> {
   void reproduce(Dtype dtype, double relative) {
     const nlohmann::json golden = golden_case(GetParam());
     const Config config = golden_config(golden.at("config"), dtype);
-    const testing::TrainedRun run = testing::train(
-        config, [](Stack&) {}, nullptr, as_on_device);
+    const testing::TrainedRun run = train_on_test_device(config);
     ASSERT_EQ(run.steps.size(), golden.at("steps").size());
     for (std::size_t s = 0; s < run.steps.size(); ++s) {
       const nlohmann::json& row = golden.at("steps")[s];
