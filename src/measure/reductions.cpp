@@ -53,24 +53,25 @@ template <class T>
   return total(sums);
 }
 
+/// Adds Σ x of the row to `sum`, x² and (x − the row's mean)² to the lanes, which are added up once for all rows.
 template <class T>
-[[gnu::always_inline]] inline void add_row(const T* row, std::size_t features, RowSums& sums) {
-  Lanes sum{}, square{};
+[[gnu::always_inline]] inline void add_row(const T* row, std::size_t features, double& sum, Lanes& square,
+                                           Lanes& deviation) {
+  Lanes own{};
   std::size_t i = 0;
   for (; i + lanes <= features; i += lanes) {
     const Lanes x = load(row + i);
-    sum += x;
+    own += x;
     square += x * x;
   }
   if (i < features) {
     const Lanes x = load_part(row + i, features - i, 0);
-    sum += x;
+    own += x;
     square += x * x;
   }
-  const double row_sum = total(sum);
+  const double row_sum = total(own);
   const double mean = row_sum / static_cast<double>(features);
   // A second pass over the row, which is in cache: Σx² − n·mean² loses everything where the mean is large.
-  Lanes deviation{};
   for (i = 0; i + lanes <= features; i += lanes) {
     const Lanes x = load(row + i) - mean;
     deviation += x * x;
@@ -79,18 +80,21 @@ template <class T>
     const Lanes x = load_part(row + i, features - i, mean) - mean;
     deviation += x * x;
   }
-  sums.rows += 1;
-  sums.sum += row_sum;
-  sums.squares += total(square);
-  sums.variance_sum += total(deviation) / static_cast<double>(features);
+  sum += row_sum;
 }
 
 template <class T>
 [[gnu::always_inline]] inline RowSums all_rows(const T* values, std::size_t rows, std::size_t features,
                                                const bool* real) {
   RowSums sums;
+  Lanes square{}, deviation{};
   for (std::size_t r = 0; r < rows; ++r)
-    if (real == nullptr || real[r]) add_row(values + r * features, features, sums);
+    if (real == nullptr || real[r]) {
+      add_row(values + r * features, features, sums.sum, square, deviation);
+      sums.rows += 1;
+    }
+  sums.squares = total(square);
+  sums.variance_sum = total(deviation) / static_cast<double>(features);
   return sums;
 }
 
