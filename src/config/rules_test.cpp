@@ -141,7 +141,7 @@ TEST(Combinations, OfOtherStacks) {
 }
 
 TEST(Combinations, QuantitiesOnDemandNeedAValidationBatch) {
-  const std::vector<std::string> text = {"data.task=text", "data.files=[\"a.txt\"]", "data.validation_fraction=0"};
+  const std::vector<std::string> text = {"data.task=text", "data.files=[\"README.md\"]", "data.validation_fraction=0"};
   const auto with = [&](const char* quantities) {
     std::vector<std::string> overrides = text;
     overrides.push_back(quantities);
