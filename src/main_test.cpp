@@ -429,7 +429,7 @@ TEST_F(RunFolders, StandBelowResultsWithANameThatSaysWhatDiffers) {
   for (const auto& entry : std::filesystem::directory_iterator(folder_ / "results/tiny"))
     folders.push_back(entry.path().filename().string());
   ASSERT_EQ(folders.size(), 1u);
-  EXPECT_TRUE(std::regex_match(folders[0], std::regex("seed=7_.*placement=post.*-[0-9a-f]{8}"))) << folders[0];
+  EXPECT_TRUE(std::regex_match(folders[0], std::regex("placement=post_.*seed=7_.*-[0-9a-f]{8}"))) << folders[0];
   const auto described =
       nlohmann::json::parse(run_gradflow(Words{"describe", "--json", tiny()} + set({"placement=post", "seed=7"})).out);
   EXPECT_EQ(described["folder"], "results/tiny/" + folders[0]);

@@ -120,8 +120,8 @@ TEST_F(Quickstart, LearnsAndWritesAllItsFiles) {
   const RunFiles run = this->run("configs/quickstart.json", {});
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(run.path)) names.insert(entry.path().filename());
-  EXPECT_EQ(names, (std::set<std::string>{"config.json", "layers.csv", "lock", "manifest.json", "run.log", "spikes.csv",
-                                          "steps.csv", "summary.json", "timing.csv"}));
+  EXPECT_EQ(names, (std::set<std::string>{"checkpoint", "config.json", "layers.csv", "lock", "manifest.json", "run.log",
+                                          "spikes.csv", "steps.csv", "summary.json", "timing.csv"}));
 
   const CsvTable steps = run.steps(), layers = run.layers();  // these check the headers
   read_csv(run.file("spikes.csv"), spikes_columns());
@@ -210,7 +210,8 @@ TEST_F(Training, TheDataDoNotChangeTheInitialWeights) {
 // -------------------------------------------------------------------------------------------------
 
 TEST_F(Recording, ChangesNothingThatAnotherRecordingShows) {
-  const RunFiles everything = run(tiny(), {"layers_every=1", "tensors=true", "quantities=all"}, "everything");
+  const RunFiles everything =
+      run(tiny(), {"backend=aten", "layers_every=1", "tensors=true", "quantities=all"}, "everything");
   const CsvTable all_layers = everything.layers();
   const Words all_steps = lines_of(everything.file("steps.csv"));
   std::map<std::pair<std::string, std::pair<std::string, std::string>>, std::size_t> row_of;
@@ -249,7 +250,7 @@ TEST_F(Recording, ChangesNothingThatAnotherRecordingShows) {
   };
   for (const auto& [name, overrides, empty, step_rows, layer_steps] : cases) {
     SCOPED_TRACE(name);
-    const RunFiles run = this->run(tiny(), overrides, name);
+    const RunFiles run = this->run(tiny(), Words{"backend=aten"} + overrides, name);
     const Words steps = lines_of(run.file("steps.csv"));
     EXPECT_EQ(integers(run.steps(), "step"), step_rows);
     for (const std::string& line : steps) EXPECT_THAT(all_steps, ::testing::Contains(line));
@@ -264,6 +265,17 @@ TEST_F(Recording, ChangesNothingThatAnotherRecordingShows) {
             << "row " << row << ", " << layers.columns()[c];
     EXPECT_FALSE(run.has("tensors.csv"));
   }
+}
+
+TEST_F(Recording, ChangesNothingOfARunOfTheFusedBackend) {
+  const Words fused = {"backend=fused", "steps_every=1"};
+  const auto steps = [&](const std::string& name, const Words& overrides) {
+    return run(tiny(), fused + overrides, name).file("steps.csv");
+  };
+  const std::string plain = steps("plain", {});
+  EXPECT_EQ(steps("none", {"quantities=none"}), plain);
+  EXPECT_EQ(steps("often", {"layers_every=1", "tensors=true"}), plain);
+  EXPECT_EQ(steps("boundaries", {R"(quantities=["standard","angular_distance","token_diversity_db"])"}), plain);
 }
 
 TEST_F(Recording, GlobalGradientNormIsThatOfTheRows) {
