@@ -305,9 +305,16 @@ TEST_F(Sweeps, ARunWhoseWorkerIsKilledTwiceHasFailedAndIsTheOnlyOneRunAgain) {
   const std::string slow = run_folder(11);
   RunningProgram program(GRADFLOW_PROGRAM, {"sweep", "study.json", "--jobs", "2"}, here());
   pid_t first = 0, second = 0;
-  ASSERT_TRUE(in_time([&] { return (first = holder(slow)) > 0; }));
+  const auto trains = [&](pid_t& worker) {
+    worker = holder(slow);
+    return worker > 0 && worker != first && exists(slow + "/steps.csv");
+  };
+  ASSERT_TRUE(in_time([&] {
+    pid_t worker = 0;
+    return trains(worker) && (first = worker) > 0;
+  }));
   kill(first, SIGKILL);
-  ASSERT_TRUE(in_time([&] { return (second = holder(slow)) != first; }));
+  ASSERT_TRUE(in_time([&] { return trains(second); }));
   kill(second, SIGKILL);
   const Outcome outcome = program.wait();
   EXPECT_EQ(outcome.code, 4) << outcome.err;
