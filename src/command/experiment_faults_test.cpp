@@ -31,7 +31,6 @@ class FaultyDisk : public ExperimentTest {
     {
       const FaultyFiles faults(path(name), at, error_number, mode);
       error = error_of(name, overrides);
-      calls_ = FaultyFiles::calls();
       injected_ += FaultyFiles::injected();
     }
     SCOPED_TRACE("call " + std::to_string(at) + ": " + error);
@@ -57,28 +56,35 @@ class FaultyDisk : public ExperimentTest {
     expect_same(name, "whole", 24);
   }
 
-  std::uint64_t calls_ = 0, injected_ = 0;
+  /// The calls of a run on a good disk, which ends up in the folder `whole`.
+  std::uint64_t calls_of_a_run(const Words& overrides) {
+    const FaultyFiles none(path("whole"), 0, 0, FaultyFiles::Mode::once);
+    run("whole", overrides);
+    const std::uint64_t calls = FaultyFiles::calls();
+    EXPECT_GT(calls, 100u) << "the calls are not seen";
+    return calls;
+  }
+
+  std::uint64_t injected_ = 0;
   std::size_t refused_ = 0, said_so_ = 0;
 };
 
 const Words saving_often = {"checkpoint.every=3"};
 
 TEST_F(FaultyDisk, EveryCallFailsOnceAndNothingIsLost) {
-  run("whole", saving_often);
+  const std::uint64_t calls = calls_of_a_run(saving_often);
   for (const int error_number : {ENOSPC, EIO}) {
     const std::size_t stride = testing::rounds(5, 1);
-    for (std::uint64_t at = 1 + (error_number == EIO); at == 1 || at <= calls_; at += stride)
+    for (std::uint64_t at = 1 + (error_number == EIO); at <= calls; at += stride)
       run_with_fault(at, error_number, FaultyFiles::Mode::once, saving_often);
   }
-  EXPECT_GT(calls_, 100u) << "the calls are not seen";
   EXPECT_GT(refused_, injected_ / 2);
-  std::cout << "[ torture  ] single faults injected: " << injected_ << ", of " << calls_ << " calls a run\n";
+  std::cout << "[ torture  ] single faults injected: " << injected_ << ", of " << calls << " calls a run\n";
 }
 
 TEST_F(FaultyDisk, ADiskThatFillsUpAndStaysFull) {
-  run("whole", saving_often);
-  calls_ = 100;
-  for (std::uint64_t at = 1; at <= calls_; at += testing::rounds(7, 1))
+  const std::uint64_t calls = calls_of_a_run(saving_often);
+  for (std::uint64_t at = 1; at <= calls; at += testing::rounds(7, 1))
     run_with_fault(at, ENOSPC, FaultyFiles::Mode::full, saving_often);
   // The manifest has room for the word `failed` in the blocks that it has.
   EXPECT_GT(said_so_, 0u);
@@ -87,10 +93,9 @@ TEST_F(FaultyDisk, ADiskThatFillsUpAndStaysFull) {
 }
 
 TEST_F(FaultyDisk, ADiskThatGoesReadOnlyOrBreaks) {
-  run("whole", saving_often);
+  const std::uint64_t calls = calls_of_a_run(saving_often);
   for (const int error_number : {EROFS, EIO}) {
-    calls_ = 100;
-    for (std::uint64_t at = 1; at <= calls_; at += testing::rounds(13, 1))
+    for (std::uint64_t at = 1; at <= calls; at += testing::rounds(13, 1))
       run_with_fault(at, error_number, FaultyFiles::Mode::onwards, saving_often);
   }
   EXPECT_GT(refused_, 10u);
