@@ -222,9 +222,7 @@ void AppendFile::append(std::string_view text) {
 
 void AppendFile::flush() {
   if (pending_.empty()) return;
-  struct stat status {};
-  if (::fstat(descriptor_, &status) == 0 && status.st_nlink == 0)
-    throw Error(path_ + ": was removed while the run was writing it; leave the folder of a run alone until it ends");
+  check_place();
   const int failure = write_all(descriptor_, pending_);
   if (failure != 0) {
     // Where this fails too (a device), there is nothing left to save.
@@ -235,7 +233,18 @@ void AppendFile::flush() {
   pending_.clear();
 }
 
+void AppendFile::check_place() const {
+  struct stat open_file {
+  }, named{};
+  if (::fstat(descriptor_, &open_file) != 0) return;
+  if (::stat(path_.c_str(), &named) == 0 && named.st_dev == open_file.st_dev && named.st_ino == open_file.st_ino)
+    return;
+  throw Error(path_ +
+              ": was removed or moved while the run was writing it; leave the folder of a run alone until it ends");
+}
+
 void AppendFile::sync() {
+  check_place();
   flush();
   const int failure = sync_retrying(descriptor_);
   if (failure != 0) throw file_error(path_, "cannot be written", failure);

@@ -61,15 +61,17 @@ class AppendFile {
   /// Collects the text; beyond a mebibyte it also flushes.
   void append(std::string_view text);
   /// Hands everything collected to the operating system: other processes see it. Also throws when the file was removed
-  /// meanwhile, for its rows would be lost.
+  /// or moved meanwhile, for its rows would be lost.
   void flush();
-  /// Flushes, and waits until the disk holds it.
+  /// Flushes, and waits until the disk holds it; throws as `flush` does, also with nothing to write.
   void sync();
   /// Of the file once everything collected is flushed.
   std::uint64_t length() const { return written_ + pending_.size(); }
   const std::string& path() const { return path_; }
 
  private:
+  void check_place() const;
+
   std::string path_;
   int descriptor_ = -1;
   std::uint64_t written_ = 0;

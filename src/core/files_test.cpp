@@ -204,7 +204,7 @@ TEST(AppendFile, NoticesThatItsFolderVanished) {
   AppendFile file(folder / "run/steps.csv");
   file.append("row\n");
   std::filesystem::remove_all(folder / "run");
-  EXPECT_THAT(error_of([&] { file.flush(); }), StartsWith(folder / "run/steps.csv" + ": was removed while"));
+  EXPECT_THAT(error_of([&] { file.flush(); }), StartsWith(folder / "run/steps.csv" + ": was removed or moved while"));
 }
 
 TEST(AppendFile, SyncFlushesToo) {
@@ -284,6 +284,19 @@ TEST(AppendFile, GoesOnBehindALengthAndCutsOffTheRest) {
     file.sync();
   }
   EXPECT_EQ(read_file(folder / "file"), "one\ntwo\nthree\n");
+}
+
+TEST(AppendFile, NoticesThatItWasMoved) {
+  const TemporaryFolder folder;
+  AppendFile file(folder / "file");
+  file.append("one\n");
+  file.sync();
+  std::filesystem::rename(folder / "file", folder / "elsewhere");
+  EXPECT_THROW(file.sync(), Error);
+  write_file_atomically(folder / "file", "another file\n");
+  file.append("two\n");
+  EXPECT_THROW(file.flush(), Error);
+  EXPECT_EQ(read_file(folder / "elsewhere"), "one\n");
 }
 
 TEST(AppendFile, RefusesAFileThatIsTooShort) {
