@@ -70,7 +70,7 @@ TEST_F(ProbeCommand, MeasuresEveryCombinationAndSeed) {
 TEST_F(ProbeCommand, ShowsTheFirstStepOfTheRunWithThatSeed) {
   ASSERT_EQ(probe({"--seeds", "2"}).code, 0);
   const CsvTable rows = table("probe.csv", probe_columns());
-  const RunFiles run = this->run(tiny(), {"seed=2", "steps=1"});
+  const RunFiles run = this->run(tiny(), {"backend=aten", "seed=2", "steps=1"});
   const CsvTable layers = run.layers();
   std::size_t compared = 0;
   for (std::size_t row = 0; row < rows.rows(); ++row) {

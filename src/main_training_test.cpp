@@ -270,9 +270,9 @@ TEST_F(Recording, ChangesNothingThatAnotherRecordingShows) {
 TEST_F(Recording, ChangesNothingOfARunOfTheFusedBackend) {
   const Words fused = {"backend=fused", "steps_every=1"};
   const auto steps = [&](const std::string& name, const Words& overrides) {
-    return run(tiny(), fused + overrides, name).file("steps.csv");
+    return lines_of(run(tiny(), fused + overrides, name).file("steps.csv"));
   };
-  const std::string plain = steps("plain", {});
+  const Words plain = steps("plain", {});
   EXPECT_EQ(steps("none", {"quantities=none"}), plain);
   EXPECT_EQ(steps("often", {"layers_every=1", "tensors=true"}), plain);
   EXPECT_EQ(steps("boundaries", {R"(quantities=["standard","angular_distance","token_diversity_db"])"}), plain);

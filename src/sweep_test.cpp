@@ -460,7 +460,7 @@ TEST_F(Slurm, AJobArrayGivesTheSameBytes) {
 }
 
 TEST_F(Slurm, ASignalledTaskGoesBackIntoTheQueueAndOn) {
-  grid(R"("axes": {"train.steps": [4000]})");
+  grid(R"("axes": {"train.steps": [20000], "record.layers_every": [1000]})");
   ASSERT_EQ(sweep({"--quiet", "--out", "undisturbed"}).code, 0);
   const Outcome submitted = script("sweep-slurm", {"study.json", "--parsable"}, environment_);
   ASSERT_EQ(submitted.code, 0) << submitted.err;

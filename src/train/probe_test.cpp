@@ -62,9 +62,9 @@ Config wide() {
   return config;
 }
 
-constexpr int seeds_of_a_mean = 16;
+constexpr int seeds_of_a_mean = 24;
 
-/// The mean over the seeds lies in the band, but for five of its standard errors (15 degrees of freedom) and 1 %, for
+/// The mean over the seeds lies in the band, but for five of its standard errors (23 degrees of freedom) and 1 %, for
 /// widths are finite. `most_scatter` bounds the standard error, so that a band cannot be met by scatter alone.
 void expect_predicted(const Config& config, std::size_t least_places, double most_scatter) {
   const auto places = over_seeds(resolved(config), seeds_of_a_mean);
@@ -131,7 +131,7 @@ TEST(Probe, Lemma2HoldsInItsSetting) {
   const auto post = over_seeds(resolved(config), seeds_of_a_mean);
   for (std::int64_t l = 1; l <= 4; ++l) {
     const Expectation& input = post.at({l, "ffn", "norm_input_rms"});
-    EXPECT_LT(input.standard_error(), 0.03);
+    EXPECT_LT(input.standard_error(), 0.04);
     EXPECT_NEAR(input.square(), 1.5, 4 * input.standard_error() + 0.01);
   }
 }
