@@ -31,7 +31,7 @@ struct Manifest {
   std::string blas;  ///< library and kernel
   std::string cpu;
   std::string host;
-  std::string device;  ///< what the run took, not what was asked for: never "auto"
+  std::string device;   ///< what the run took, not what was asked for: never "auto"
   std::string backend;  ///< that computed the segments: aten or fused, never "auto"
   std::int64_t threads = 1;
   bool flush_denormals = false;
