@@ -285,6 +285,7 @@ TEST_F(Interruption, SecondsFromSigtermToTheEnd) {
     EXPECT_EQ(end(program, SIGTERM).code, 75) << i % std::size(kinds);
   }
   std::sort(seconds_.begin(), seconds_.end());
+  EXPECT_LT(seconds_.back(), 20);  // two that it is patient, a checkpoint, and much for a busy machine
   std::printf("[ torture  ] seconds from SIGTERM to the end: median %.2f, worst %.2f of %zu\n",
               seconds_[seconds_.size() / 2], seconds_.back(), seconds_.size());
 }

@@ -127,6 +127,21 @@ TEST_F(Sweeps, CountAndListRunNothing) {
   EXPECT_FALSE(exists("results"));
 }
 
+TEST_F(Sweeps, TableAndReportSayThatPostNormNeedsWarmUp) {
+  write("study.json",
+        R"({"base": {"model": {"depth": 8, "width": 32, "activation": "relu", "placement": "post"},)"
+        R"( "data": {"context": 32}, "train": {"steps": 300, "optimizer": "adam", "learning_rate": 3e-3},)"
+        R"( "record": {"layers_every": 50}}, "axes": {"train.warmup": [0, 100]}})");
+  const Outcome outcome = sweep({});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(testing::column(runs(), "verdict"), ElementsAre("stuck", "learned"));
+  EXPECT_THAT(outcome.out, ::testing::ContainsRegex("\n *0 +1 stuck"));
+  EXPECT_THAT(outcome.out, ::testing::ContainsRegex("\n *100 +1 learned"));
+  ASSERT_EQ(run_gradflow({"report", "results/study"}, here()).code, 0);
+  const std::string page = read_file(folder_ / "results/study/report.md");
+  EXPECT_THAT(page, AllOf(HasSubstr("stuck at the unigram entropy"), HasSubstr("learned")));
+}
+
 TEST_F(Sweeps, RunEveryCellAndSkipWhatIsFinished) {
   grid(R"("axes": {"model.placement": ["pre", "post"], "train.learning_rate": [1e-3, 0.001]})");
   const Outcome first = sweep({});

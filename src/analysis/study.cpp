@@ -204,8 +204,12 @@ OverSeeds over_seeds(std::span<const std::optional<double>> values) {
 
 OverSeeds geometric_over_seeds(std::span<const std::optional<double>> values) {
   std::vector<std::optional<double>> logarithms;
-  for (const std::optional<double>& value : values)
-    if (value && *value > 0 && std::isfinite(*value)) logarithms.emplace_back(std::log(*value));
+  for (const std::optional<double>& value : values) {
+    if (!value) continue;
+    // A gradient that has vanished altogether has no logarithm, and a mean over the other seeds would hide it.
+    if (!(*value > 0) || !std::isfinite(*value)) return {};
+    logarithms.emplace_back(std::log(*value));
+  }
   OverSeeds result = over_seeds(logarithms);
   if (result.mean) result.mean = std::exp(*result.mean);
   if (result.interval)

@@ -111,9 +111,10 @@ Exit run_one(const Options& options, const Grid& grid, const GridCells& cells, R
   } catch (const Error& error) {
     note(static_cast<int>(Exit::error));
     throw Error(error.lines(), Exit::cell_failed);
-  } catch (...) {
+  } catch (const std::exception& error) {  // of LibTorch, whose messages go on with a stack trace
     note(static_cast<int>(Exit::error));
-    throw;
+    const std::string_view what = error.what();
+    throw Error(fmt::format("{}: {}", cell.folder, what.substr(0, what.find('\n'))), Exit::cell_failed);
   }
 }
 

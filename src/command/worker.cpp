@@ -55,7 +55,11 @@ WorkerReport run_cell(Channel& channel, const Grid& grid, const GridCell& cell) 
     report.kind = WorkerReport::Kind::failed;
     report.lines = failure_lines(failure);
   }
+  // A message through the channel has an end: of very many warnings the last are told here, run.log has all.
+  constexpr std::size_t told_at_most = 50000;
   report.said = said.str();
+  if (report.said.size() > told_at_most)
+    report.said.erase(0, report.said.find('\n', report.said.size() - told_at_most) + 1);
   return report;
 }
 
@@ -78,7 +82,6 @@ WorkerReport WorkerReport::from(std::string_view text) {
 }
 
 void work(Channel& channel, const Grid& grid, const std::vector<GridCell>& cells) {
-  forget_interrupt();
   catch_interrupts();
   while (const auto request = channel.receive()) {
     const auto index = parse_integer(*request);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/interrupt.h"
 
 namespace gradflow {
 namespace {
@@ -93,9 +94,16 @@ ChildProcess::ChildProcess(const std::function<void(Channel&)>& work) {
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) throw no_process(errno);
   std::fflush(nullptr);  // what stands in a buffer would be written twice
   const pid_t parent = ::getpid();
+  // A signal for the child must not reach it before it has forgotten what its parent got.
+  sigset_t caught, before;
+  sigemptyset(&caught);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&caught, signal);
+  ::pthread_sigmask(SIG_BLOCK, &caught, &before);
   const pid_t pid = ::fork();
+  if (pid == 0) forget_interrupt();
+  const int reason = errno;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) {
-    const int reason = errno;
     ::close(ends[0]);
     ::close(ends[1]);
     throw no_process(reason);

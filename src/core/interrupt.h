@@ -24,6 +24,15 @@ void give_up_if_interrupted();
 /// does not take long, asked every now and then.
 void give_up_if_overdue();
 
+/// While one lives, `give_up_if_overdue` does not throw: for work that can be neither undone nor made again.
+class Steadfast {
+ public:
+  Steadfast();
+  ~Steadfast();
+  Steadfast(const Steadfast&) = delete;
+  Steadfast& operator=(const Steadfast&) = delete;
+};
+
 /// "SIGINT", "SIGTERM", "SIGUSR1"; "another signal" for others.
 const char* signal_name(int signal);
 

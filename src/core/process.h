@@ -8,9 +8,10 @@ namespace gradflow {
 
 /// How a program ended that was run to its end.
 struct ProcessEnd {
-  int code = 0;                  ///< exit code; 128 + signal when a signal ended it
-  double seconds = 0;            ///< from its start to its end
-  std::int64_t peak_memory = 0;  ///< bytes of main memory that it held at once, at most
+  int code = 0;        ///< exit code; 128 + signal when a signal ended it
+  double seconds = 0;  ///< from its start to its end
+  std::int64_t peak_memory =
+      0;  ///< bytes of main memory that it held at once, at most; the kernel counts what this process held as well
 };
 
 /// Starts the program with these arguments, its own name first, and waits for it. It shares standard output, standard

@@ -248,7 +248,13 @@ RunFolder RunFolder::open(const RunFolderOptions& options, const nlohmann::order
       if (file.name != lock_name) remove_of_run(folder.file(file.name));
     write_file_atomically(folder.file("config.json"), folder.config_text_);
   } catch (const Error&) {
-    if (created.any()) remove_file(folder.file(lock_name));
+    // Nothing of a run has begun; a configuration whose folder could not be synced would look like somebody else's
+    // file.
+    if (created.any()) {
+      std::error_code ignored;
+      for (const std::string_view name : {std::string_view("config.json"), lock_name})
+        fs::remove(folder.file(name), ignored);
+    }
     throw;
   }
   return folder;

@@ -37,7 +37,7 @@ Ending Trainer::run() {
       return {.interrupted = true};
     }
     position_ = {result->step, result->tokens, optimizer_.updates()};
-    for (Observer* observer : observers_) observer->step_done(*result);
+    tell(*result);
     if (result->finding && config_.train.on_nonfinite == OnNonfinite::stop) {
       if (checkpoints_ != nullptr) checkpoints_->save_stopped(position_);
       return {.stopped_at = result->finding};
@@ -45,6 +45,12 @@ Ending Trainer::run() {
     if (checkpoints_ != nullptr && checkpoints_->due(position_.step)) checkpoints_->save(position_);
   }
   return {};
+}
+
+void Trainer::tell(const StepResult& result) {
+  // The weights have moved on: what an observer leaves undone here (a pass of its own) could not be made up for.
+  const Steadfast to_the_end;
+  for (Observer* observer : observers_) observer->step_done(result);
 }
 
 std::optional<StepResult> Trainer::undisturbed_step(std::int64_t step) {

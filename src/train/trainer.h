@@ -37,6 +37,7 @@ class Trainer {
  private:
   /// The step, unless a signal came that could not wait until its end; then everything stands as before it.
   std::optional<StepResult> undisturbed_step(std::int64_t step);
+  void tell(const StepResult& result);
   StepResult step(std::int64_t step);
   double forward_and_backward(std::int64_t step, const std::vector<Batch>& batches);
   std::vector<Batch> batches_of(std::int64_t step) const;
