@@ -146,7 +146,7 @@ TEST_F(Sweeps, RunEveryCellAndSkipWhatIsFinished) {
   grid(R"("axes": {"model.placement": ["pre", "post"], "train.learning_rate": [1e-3, 0.001]})");
   const Outcome first = sweep({});
   EXPECT_EQ(first.code, 0) << first.err;
-  EXPECT_THAT(first.err, HasSubstr("2 cells have the configuration of another and left out: model.placement=pre "
+  EXPECT_THAT(first.err, HasSubstr("2 cells have the configuration of another and are left out: model.placement=pre "
                                    "train.learning_rate=0.001 equals model.placement=pre"));
   EXPECT_THAT(statuses(), ElementsAre("finished", "finished"));
   EXPECT_THAT(testing::column(runs(), "exit_code"), ElementsAre("0", "0"));

@@ -14,7 +14,8 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr std::int64_t fewest_seeds = 3;
 
-std::string text_of(double value) { return significant(value, 4); }
+/// A bound as its file has it: rounded, a narrow region would look empty.
+std::string text_of(double bound) { return shortest(bound); }
 
 /// How many seeds of this spread would make the interval end before the bound; absent beyond a thousand.
 std::optional<std::int64_t> seeds_needed(double distance, double deviation, std::int64_t at_least) {
@@ -139,7 +140,7 @@ ClaimJudgement judge(std::span<const double> values, const Criterion& criterion,
   const double value = *result.value;
   const MeanInterval& interval = *result.interval;
   const auto far = [&](const Region& region) {
-    return fmt::format("{} away from {}", text_of(std::abs(value - region.nearest_bound(value))),
+    return fmt::format("{} away from {}", significant(std::abs(value - region.nearest_bound(value)), 4),
                        text_of(region.nearest_bound(value)));
   };
   if (criterion.reproduced.holds(interval)) {

@@ -92,5 +92,9 @@ TEST(Region, KnowsWhatItSharesWithAnother) {
   EXPECT_TRUE(Region::below(1.1).overlaps(Region::between(1, 1)));
 }
 
+TEST(RegionText, ShowsNarrowBoundsAsTheyAre) {
+  EXPECT_EQ(Region::between(2.21336, 2.21337).words(), "from 2.21336 to 2.21337");
+}
+
 }  // namespace
 }  // namespace gradflow

@@ -109,9 +109,10 @@ GridCells checked_cells(const Grid& grid, const CellOptions& options) {
   }
   if (!equal.empty())
     checked.remarks.push_back(
-        fmt::format("{}: {} the configuration of another and left out: {}{}", grid.path(),
-                    equal.size() == 1 ? "one cell has" : fmt::format("{} cells have", equal.size()), equal.front(),
-                    equal.size() > 1 ? fmt::format(" and {} more", equal.size() - 1) : ""));
+        fmt::format("{}: {} left out: {}{}", grid.path(),
+                    equal.size() == 1 ? "one cell has the configuration of another and is"
+                                      : fmt::format("{} cells have the configuration of another and are", equal.size()),
+                    equal.front(), equal.size() > 1 ? fmt::format(" and {} more", equal.size() - 1) : ""));
   checked.folder = options.out.empty() ? default_run_folder(checked.name, "") : options.out;
   while (checked.folder.size() > 1 && checked.folder.back() == '/') checked.folder.pop_back();
   for (GridCell& cell : checked.cells) cell.folder = checked.folder + '/' + cell.id;

@@ -162,7 +162,7 @@ void add_sweep(CLI::App& program, Action& action) {
       ->add_option("--jobs", options->jobs,
                    "runs at a time, each in a process of its own; default: cores divided by\ncompute.threads")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{4096}));
   CLI::Option* index =
       command->add_option("--index", options->index, "only the run of this number, from 0: for job arrays")
           ->type_name("I")
