@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -249,11 +250,12 @@ RunFolder RunFolder::open(const RunFolderOptions& options, const nlohmann::order
     write_file_atomically(folder.file("config.json"), folder.config_text_);
   } catch (const Error&) {
     // Nothing of a run has begun; a configuration whose folder could not be synced would look like somebody else's
-    // file.
+    // file. Where it cannot be removed either, the lock stays and says that this is the folder of a run.
     if (created.any()) {
       std::error_code ignored;
-      for (const std::string_view name : {std::string_view("config.json"), lock_name})
-        fs::remove(folder.file(name), ignored);
+      for (const char* name : {"config.json", "config.json.tmp"}) fs::remove(folder.file(name), ignored);
+      const auto left = std::distance(fs::directory_iterator(path, ignored), fs::directory_iterator());
+      if (left <= 1) fs::remove(folder.file(lock_name), ignored);
     }
     throw;
   }
