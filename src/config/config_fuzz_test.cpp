@@ -5,17 +5,20 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "config/fields.h"
+#include "config/grid.h"
 #include "config/load.h"
 #include "config/resolved.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "testing/mutations.h"
+#include "testing/temporary_folder.h"
 #include "testing/torture.h"
 
 namespace gradflow {
@@ -53,6 +56,30 @@ TEST(ConfigFuzz, AccidentsInTheText) {
   for (std::size_t i = 0; i < count; ++i) good += accepted(testing::mutated(dice.of(texts), dice));
   EXPECT_LT(good, count);
   std::cout << "[ torture  ] configuration texts: " << count << ", of which accepted: " << good << "\n";
+}
+
+TEST(ConfigFuzz, AccidentsInGrids) {
+  Dice dice(testing::torture_seed(), "grid text");
+  std::vector<std::string> texts = {R"({"axes": {"seed": [1, 2]}})"};
+  for (const auto& entry : std::filesystem::directory_iterator("configs/grids"))
+    texts.push_back(read_file(entry.path().string()));
+  const TemporaryFolder folder;
+  const std::string path = folder / "grid.json";
+  const std::size_t count = testing::rounds(500, 20'000);
+  std::size_t good = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string text = testing::mutated(dice.of(texts), dice);
+    std::ofstream(path) << text;  // unsynced: there are many
+    try {
+      const Grid grid(path);
+      ++good;
+    } catch (const Error& error) {
+      EXPECT_FALSE(error.lines().empty()) << text;
+    }
+  }
+  EXPECT_GT(good, 0u);
+  EXPECT_LT(good, count);
+  std::cout << "[ torture  ] grid texts: " << count << ", of which accepted: " << good << "\n";
 }
 
 TEST(ConfigFuzz, DeepAndLongTexts) {
