@@ -15,6 +15,7 @@
 #include "core/machine.h"
 #include "core/memory.h"
 #include "core/numbers.h"
+#include "core/phases.h"
 #include "core/process.h"
 #include "core/statistics.h"
 #include "core/temporary_folder.h"
@@ -35,6 +36,7 @@ struct Options {
   std::int64_t steps = 5;
   std::string clock = "wall";
   bool steps_only = false;
+  bool phases = false;
   bool json = false;
 };
 
@@ -48,6 +50,7 @@ struct Measured {
   std::string backend;
   Prepared prepared;
   Times recorded, unrecorded;
+  std::vector<PhaseSeconds> recorded_phases, unrecorded_phases;
   std::int64_t tokens = 0;  // a step
   std::optional<double> start_up;
   std::optional<std::int64_t> memory;
@@ -85,9 +88,11 @@ ClockKind clock_of(const Options& options) { return options.clock == "wall" ? Cl
 void measure_steps(Measured& backend, const Options& options) {
   const TemporaryFolder folder;
   const StepTimes times = time_steps(backend.prepared.config, *backend.prepared.source, backend.prepared.device,
-                                     options.steps, folder.path(), clock_of(options));
+                                     options.steps, folder.path(), clock_of(options), options.phases);
   backend.recorded.push_back(1e3 * times.recorded);
   backend.unrecorded.push_back(1e3 * times.unrecorded);
+  backend.recorded_phases.push_back(times.recorded_phases);
+  backend.unrecorded_phases.push_back(times.unrecorded_phases);
   backend.tokens = times.tokens;
 }
 
@@ -132,6 +137,8 @@ Bench measure(const Options& options) {
   const Config& config = bench.config();
   if (clock_of(options) == ClockKind::processor && !bench.backends.front().prepared.device.is_cpu())
     throw Error("--clock processor: the work of a GPU is not the processor's; write wall");
+  if (options.phases && !bench.backends.front().prepared.device.is_cpu())
+    throw Error("--phases: on a GPU work is queued in one phase and done in another; write compute.device=cpu");
   set_up_process(config.compute);
   if (auto products = matrix_products(config, make_layout(config)))
     bench.products.emplace(std::move(*products), config.compute, config.train.accumulation,
@@ -162,6 +169,20 @@ nlohmann::ordered_json machine_json(const Config& config, at::Device device) {
           {"git_revision", build.git_revision}};
 }
 
+/// Milliseconds of the fastest repeat, phase by phase; last what belongs to none.
+std::array<double, phase_count + 1> phase_times(const Measured& backend, const Times& times) {
+  const std::vector<PhaseSeconds>& all =
+      &times == &backend.recorded ? backend.recorded_phases : backend.unrecorded_phases;
+  const auto fastest = std::min_element(times.begin(), times.end()) - times.begin();
+  std::array<double, phase_count + 1> ms{};
+  double sum = 0;
+  for (std::size_t p = 0; p < phase_count; ++p) sum += ms[p] = 1e3 * all[static_cast<std::size_t>(fastest)][p];
+  ms.back() = least(times) - sum;
+  return ms;
+}
+
+std::string_view phase_name(std::size_t index) { return index < phase_count ? names_of(Phase{})[index] : "other"; }
+
 nlohmann::ordered_json result_json(const Bench& bench, const Measured& backend, const char* recording,
                                    const Times& times) {
   nlohmann::ordered_json json = {{"backend", backend.backend},
@@ -175,6 +196,11 @@ nlohmann::ordered_json result_json(const Bench& bench, const Measured& backend, 
   add("memory_bytes", backend.memory);
   add("start_up_s", backend.start_up);
   json["ms"] = times;
+  if (bench.options.phases) {
+    const auto ms = phase_times(backend, times);
+    for (std::size_t p = 0; p < ms.size(); ++p)
+      json["phases"][std::string(phase_name(p))] = {{"ms", ms[p]}, {"share", ms[p] / least(times)}};
+  }
   return json;
 }
 
@@ -196,6 +222,24 @@ nlohmann::ordered_json json_of(const Bench& bench) {
     json["results"].push_back(result_json(bench, backend, "none", backend.unrecorded));
   }
   return json;
+}
+
+/// Where the fastest repeat of each went.
+std::string phases_text(const Bench& bench) {
+  std::vector<std::string> heading = {"backend", "recording"};
+  for (std::size_t p = 0; p <= phase_count; ++p) {
+    heading.emplace_back(phase_name(p));
+    std::replace(heading.back().begin(), heading.back().end(), '_', ' ');
+  }
+  TextTable table(heading);
+  for (const Measured& backend : bench.backends)
+    for (const Times* times : {&backend.recorded, &backend.unrecorded}) {
+      std::vector<std::string> row = {backend.backend, times == &backend.recorded ? "standard" : "none"};
+      for (const double ms : phase_times(backend, *times))
+        row.push_back(fmt::format("{} ({:.0f} %)", significant(ms, 3), 100 * ms / least(*times)));
+      table.add(row);
+    }
+  return "\nmilliseconds of the fastest repeat by phase\n" + table.text();
 }
 
 std::string text_of(const Bench& bench) {
@@ -224,7 +268,7 @@ std::string text_of(const Bench& bench) {
                  backend.memory ? bytes_in_words(static_cast<double>(*backend.memory)) : "–",
                  backend.start_up ? fmt::format("{:.2f} s", *backend.start_up) : "–"});
     }
-  return text + "\n" + table.text();
+  return text + "\n" + table.text() + (bench.options.phases ? phases_text(bench) : "");
 }
 
 Exit run(const Options& options) {
@@ -258,6 +302,9 @@ void add_bench(CLI::App& program, Action& action) {
       ->check(CLI::IsMember({"wall", "processor"}));
   command->add_flag("--steps-only", options->steps_only,
                     "no memory and start-up, for which each backend runs once more as a process of its own");
+  command->add_flag("--phases", options->phases,
+                    "also what a step is spent on: data, forward, backward, gradient norms, optimizer, recording;\n"
+                    "milliseconds and share; on the CPU. The clocks of many small steps show in them a little");
   command->add_flag("--json", options->json, "the same and every repeat's times as JSON, for scripts");
   command->footer(
       "Milliseconds of one step: data, forward, backward, norms, update. Recording standard: every layer of that step\n"

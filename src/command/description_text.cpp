@@ -13,8 +13,9 @@
 #include "config/resolved.h"
 #include "core/memory.h"
 #include "core/numbers.h"
+#include "kernels/backend.h"
+#include "kernels/memory.h"
 #include "model/description.h"
-#include "model/memory_estimate.h"
 #include "output/paragraph.h"
 #include "output/text_table.h"
 
@@ -135,8 +136,13 @@ std::string parameters_text(const Subject& subject) {
   return out + decay_table.text(2);
 }
 
+/// On the CPU, whatever device was found: the words say so.
+MemoryEstimate memory_of(const Subject& subject) {
+  return memory_estimate(subject.config, subject.layout, chosen_backend(subject.config, at::kCPU));
+}
+
 std::string memory_text(const Subject& subject) {
-  const MemoryEstimate estimate = memory_estimate(subject.config, subject.layout);
+  const MemoryEstimate estimate = memory_of(subject);
   TextTable table(2);
   table.add({"program and LibTorch", bytes_in_words(estimate.program)});
   table.add({"values, gradients, two moments", bytes_in_words(estimate.parameters)});
@@ -219,7 +225,7 @@ nlohmann::ordered_json description_json(const Subject& subject) {
   const auto decay_json = [](const DecayGroup& group) {
     return Json{{"tensors", group.tensors}, {"elements", group.elements}};
   };
-  const MemoryEstimate memory = memory_estimate(config, subject.layout);
+  const MemoryEstimate memory = memory_of(subject);
   const auto available = available_memory();
   const auto bytes = [](double value) { return static_cast<std::int64_t>(value); };
   const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(); };

@@ -57,6 +57,12 @@ void set_up_libtorch(const ComputeConfig& compute) {
   // float32 means float32: on a GPU LibTorch would round the factors of convolutions to ten bits.
   at::globalContext().setAllowTF32CuDNN(false);
   at::globalContext().setAllowTF32CuBLAS(false);
+  if (compute.device == "cpu" || !at::globalContext().hasCUDART()) return;
+  // Where an operator has an algorithm that adds up in a fixed order, it is taken; the others stay as they are. Without
+  // the fill, which would clear every new tensor. The BLAS reads its variable when the first product is made.
+  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
+  at::globalContext().setDeterministicFillUninitializedMemory(false);
+  ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
 }
 
 }  // namespace gradflow

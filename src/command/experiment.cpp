@@ -17,8 +17,8 @@
 #include "core/machine.h"
 #include "core/memory.h"
 #include "kernels/backend.h"
+#include "kernels/memory.h"
 #include "model/description.h"
-#include "model/memory_estimate.h"
 #include "output/log.h"
 #include "output/manifest.h"
 #include "output/progress.h"
@@ -99,8 +99,9 @@ bool is_out_of_memory(const std::exception& error) {
 void require_memory(const Prepared& prepared) {
   const auto available = available_memory();
   if (!available || !prepared.device.is_cpu()) return;
-  const auto fault =
-      memory_fault(prepared.config, memory_estimate(prepared.config, make_layout(prepared.config)), *available);
+  const MemoryEstimate estimate =
+      memory_estimate(prepared.config, make_layout(prepared.config), chosen_backend(prepared.config, prepared.device));
+  const auto fault = memory_fault(prepared.config, estimate, *available);
   if (fault) throw Error(*fault + "; --force runs it all the same");
 }
 

@@ -1,7 +1,5 @@
 #include "command/process_settings.h"
 
-#include <ATen/Context.h>
-#include <ATen/Parallel.h>
 #include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,8 +9,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/error.h"
-#include "model/tensor.h"
+#include "command/device.h"
 
 namespace gradflow {
 namespace {
@@ -42,13 +39,7 @@ void set_up_heap() {
 
 void set_up_process(const ComputeConfig& compute) {
   set_up_heap();
-  // First the mode, which belongs to a thread and is inherited by those that it starts, then the threads.
-  if (!at::globalContext().setFlushDenormal(compute.flush_denormals) && compute.flush_denormals)
-    throw Error("compute.flush_denormals: this processor cannot flush denormal numbers; write false");
-  at::set_num_threads(static_cast<int>(compute.threads));
-  // float32 means float32: on a GPU LibTorch would round the factors of convolutions to ten bits.
-  at::globalContext().setAllowTF32CuDNN(false);
-  at::globalContext().setAllowTF32CuBLAS(false);
+  set_up_libtorch(compute);
 }
 
 }  // namespace gradflow

@@ -18,10 +18,15 @@ constexpr std::size_t rounded_up(std::size_t size, std::size_t unit) { return (s
 
 void Arena::Free::operator()(std::byte* block) const { std::free(block); }
 
-float* Arena::floats(std::size_t count) {
+std::size_t Arena::bytes_for(std::size_t count) {
   // Five lines between buffers: those of a power of two would otherwise fall on the same sets of the caches.
   constexpr std::size_t line = 64, gap = 5 * line;
-  const std::size_t size = rounded_up(count * sizeof(float), line) + gap;
+  return rounded_up(count * sizeof(float), line) + gap;
+}
+
+float* Arena::floats(std::size_t count) {
+  const std::size_t size = bytes_for(count);
+  handed_out_ += size;
   if (size > left_) {
     const std::size_t taken = std::max(block_size, rounded_up(size, large_page));
     auto* const block = static_cast<std::byte*>(std::aligned_alloc(large_page, taken));

@@ -15,6 +15,9 @@ class Arena {
   float* floats(std::size_t count);
   /// Bytes taken from the system.
   std::size_t bytes() const { return bytes_; }
+  /// Bytes handed out, and what one piece of so many floats adds to them.
+  std::size_t handed_out() const { return handed_out_; }
+  static std::size_t bytes_for(std::size_t count);
 
  private:
   struct Free {
@@ -23,7 +26,7 @@ class Arena {
   std::vector<std::unique_ptr<std::byte, Free>> blocks_;
   std::byte* next_ = nullptr;
   std::size_t left_ = 0;
-  std::size_t bytes_ = 0;
+  std::size_t bytes_ = 0, handed_out_ = 0;
 };
 
 }  // namespace gradflow

@@ -41,7 +41,11 @@ SegmentFactory segment_factory(const Config& config, at::Device device) {
 }
 
 std::vector<std::unique_ptr<Segment>> make_fused_segments(const Config& config, const ParameterStore& store) {
-  const auto workspace = std::make_shared<Workspace>(config);
+  return make_fused_segments_in(std::make_shared<Workspace>(config), config, store);
+}
+
+std::vector<std::unique_ptr<Segment>> make_fused_segments_in(const std::shared_ptr<Workspace>& workspace,
+                                                             const Config& config, const ParameterStore& store) {
   std::vector<std::unique_ptr<Segment>> segments;
   segments.push_back(make_fused_embedding(config, store, workspace));
   for (std::int64_t block = 1; block <= config.model.depth; ++block) {

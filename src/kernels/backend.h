@@ -8,6 +8,8 @@
 
 namespace gradflow {
 
+class Workspace;
+
 /// Which backend runs `config` (resolved) on `device`: the one that compute.backend names; `auto` takes fused wherever
 /// it can serve, since it was nowhere slower (src/kernels/README.md). Throws Error where fused is asked for and cannot.
 Backend chosen_backend(const Config& config, at::Device device);
@@ -19,5 +21,8 @@ SegmentFactory segment_factory(const Config& config, at::Device device);
 
 /// The segments of a Transformer on the fused backend, for a configuration without fused_obstacle on the CPU.
 std::vector<std::unique_ptr<Segment>> make_fused_segments(const Config& config, const ParameterStore& store);
+/// The same in that workspace, made for the same configuration.
+std::vector<std::unique_ptr<Segment>> make_fused_segments_in(const std::shared_ptr<Workspace>& workspace,
+                                                             const Config& config, const ParameterStore& store);
 
 }  // namespace gradflow

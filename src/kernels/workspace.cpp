@@ -8,7 +8,7 @@
 namespace gradflow {
 namespace {
 
-std::size_t widest_inner(const Config& config) {
+std::size_t inner_width(const Config& config) {
   const auto width = static_cast<std::size_t>(config.model.width);
   return std::max({3 * width, static_cast<std::size_t>(config.model.ffn_width.value()),
                    static_cast<std::size_t>(config.data.vocabulary.value())});
@@ -32,20 +32,21 @@ const at::Tensor& StreamBuffer::tensor(std::size_t sequences, std::size_t tokens
   return tensor_;
 }
 
-Workspace::Workspace(const Config& config)
+WorkspaceSizes::WorkspaceSizes(const Config& config)
     : sequences(static_cast<std::size_t>(config.train.batch)),
       tokens(static_cast<std::size_t>(config.data.context)),
       rows(sequences * tokens),
       width(static_cast<std::size_t>(config.model.width)),
       chunk_rows(std::min(rows, rows_of_chunk(config))),
-      share_kept_(config.compute.recompute) {
+      widest_inner(inner_width(config)) {}
+
+Workspace::Workspace(const Config& config) : WorkspaceSizes(config), share_kept_(config.compute.recompute) {
   gradient = stream();
   shown_skip = stream();
   shown_branch = stream();
   for (float** buffer : {&normed, &branch, &branch_gradient, &inner_gradient}) *buffer = floats(chunk_rows * width);
-  const std::size_t inner = widest_inner(config);
-  wide = floats(chunk_rows * inner);
-  wide_gradient = floats(chunk_rows * inner);
+  wide = floats(chunk_rows * widest_inner);
+  wide_gradient = floats(chunk_rows * widest_inner);
   const AttentionShape shape{.sequences = 1,
                              .tokens = tokens,
                              .width = width,

@@ -38,15 +38,20 @@ class StreamBuffer {
   at::Tensor tensor_;
 };
 
+/// Of the largest micro-batch of a configuration.
+struct WorkspaceSizes {
+  explicit WorkspaceSizes(const Config& config);
+
+  const std::size_t sequences, tokens, rows, width;
+  const std::size_t chunk_rows;    ///< at most
+  const std::size_t widest_inner;  ///< of q, k and v together, the feed-forward network, the logits
+};
+
 /// What all segments of one fused stack share: the memory, the sizes, and the buffers that hold nothing longer than one
 /// segment runs.
-class Workspace {
+class Workspace : public WorkspaceSizes {
  public:
   explicit Workspace(const Config& config);
-
-  // Sizes of the largest micro-batch.
-  const std::size_t sequences, tokens, rows, width;
-  const std::size_t chunk_rows;  ///< at most
 
   /// How many sequences and tokens the pass has. Throws std::logic_error when they are more than the buffers hold.
   void set_batch(const at::Tensor& tokens_of_batch);
@@ -65,6 +70,8 @@ class Workspace {
   }
 
   float* floats(std::size_t count) { return arena_.floats(count); }
+  /// Bytes of all buffers so far.
+  std::size_t bytes() const { return arena_.handed_out(); }
   /// What a sub-layer keeps between forward and backward, under a name. With recompute only one sub-layer of a kind
   /// keeps anything at a time, and all share one buffer.
   float* kept(SubLayerKind kind, const std::string& name, std::size_t count);

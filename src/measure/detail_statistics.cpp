@@ -132,6 +132,7 @@ DetailMeter::DetailMeter(const Config& config, const Layout& layout, std::set<De
 void DetailMeter::reset() {
   places_.clear();
   notes_.clear();
+  read_.clear();
 }
 
 Taps DetailMeter::taps() const {
@@ -262,11 +263,17 @@ void DetailMeter::skip_gradient_found(std::size_t segment, const at::Tensor& gra
   note(segment, Detail::skip_grad_share, {squares, at::zeros({}, squares.options()), at::ones({}, squares.options())});
 }
 
+void DetailMeter::gather(Readout& readout) {
+  if (notes_.empty()) return;
+  const at::Tensor all = at::stack(notes_);
+  readout.add(all, [this, count = all.numel()](const double* numbers) { read_.assign(numbers, numbers + count); });
+}
+
 std::vector<Details> DetailMeter::details() const {
   std::vector<Details> details(has_stream_.size());
   if (notes_.empty()) return details;
-  const at::Tensor host = at::stack(notes_).to(at::kCPU);
-  const double* note = host.data_ptr<double>();
+  const std::vector<double> own = read_.empty() ? read_back(at::stack(notes_)) : std::vector<double>();
+  const double* note = own.empty() ? read_.data() : own.data();
   std::vector<std::array<Pool, detail_count>> pools(details.size());
   for (const Place& place : places_) {
     pools[place.segment][static_cast<std::size_t>(place.detail)].add(place.detail, note);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "measure/readout.h"
 #include "model/stack.h"
 
 namespace gradflow {
@@ -41,7 +42,8 @@ inline constexpr std::array<std::string_view, detail_count> names_of(Detail) {
 using Details = std::array<std::optional<double>, detail_count>;
 
 /// Measures the details asked for while the micro-batches of one step pass, pooled over them. Everything in double,
-/// with operators that run where the stack is; `details()` reads all numbers of the step with a single transfer.
+/// with operators that run where the stack is; all numbers take part in the transfer of a step (`gather`), or
+/// `details()` makes its own.
 ///
 /// Padding is left out, except from gradients, which are sums over everything that the loss depends on. A token whose
 /// value does not exist (a cosine with a zero vector) is left out of the mean; with no token left there is no value.
@@ -57,6 +59,8 @@ class DetailMeter final : public Watcher {
   void gradient_arrived(std::size_t segment, const Stream& gradient) override;
   void skip_gradient_found(std::size_t segment, const at::Tensor& gradient) override;
 
+  /// Everything since `reset` takes part in a transfer; nothing more may be measured before the next `reset`.
+  void gather(Readout& readout);
   /// One entry a segment, over everything since `reset`.
   std::vector<Details> details() const;
 
@@ -81,6 +85,7 @@ class DetailMeter final : public Watcher {
   at::Tensor gradient_after_blocks_;  // of the micro-batch that is on its way down
   std::vector<Place> places_;         // one a note
   std::vector<at::Tensor> notes_;     // [numbers a note]
+  std::vector<double> read_;          // all notes on the host, once gathered and read
 };
 
 }  // namespace gradflow

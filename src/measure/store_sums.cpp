@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "measure/readout.h"
 #include "measure/reductions.h"
 
 namespace gradflow {
@@ -28,6 +29,11 @@ GradientSums cpu_gradient_sums(const std::vector<Entry>& entries, const T* gradi
   return sums;
 }
 
+GradientSums counted(GradientSums sums) {
+  sums.nonfinite_total = std::accumulate(sums.nonfinite.begin(), sums.nonfinite.end(), std::int64_t{0});
+  return sums;
+}
+
 }  // namespace
 
 double root_of_sum(const std::vector<double>& squares) {
@@ -36,33 +42,39 @@ double root_of_sum(const std::vector<double>& squares) {
 
 GradientSums gradient_sums(ParameterStore& store) {
   const at::Tensor& gradients = store.gradients();
-  GradientSums sums;
-  if (gradients.is_cpu()) {
-    sums = gradients.scalar_type() == at::kDouble ? cpu_gradient_sums(store.entries(), gradients.data_ptr<double>())
-                                                  : cpu_gradient_sums(store.entries(), gradients.data_ptr<float>());
-  } else {
-    const std::vector<double> bad = slice_sums(store, (~gradients.isfinite()).to(at::kDouble));
-    sums = {entry_squares(store, gradients), {bad.begin(), bad.end()}, 0};
-  }
-  sums.nonfinite_total = std::accumulate(sums.nonfinite.begin(), sums.nonfinite.end(), std::int64_t{0});
-  return sums;
+  if (stays_on_device(gradients))
+    return gradient_sums_of(read_back(gradient_sums_on_device(store)).data(), store.entries().size());
+  return counted(gradients.scalar_type() == at::kDouble
+                     ? cpu_gradient_sums(store.entries(), gradients.data_ptr<double>())
+                     : cpu_gradient_sums(store.entries(), gradients.data_ptr<float>()));
+}
+
+at::Tensor gradient_sums_on_device(ParameterStore& store) {
+  const at::Tensor& gradients = store.gradients();
+  return at::stack(
+      {slice_squares(store, gradients), slice_sums(store, gradients.isfinite().logical_not().to(at::kDouble))});
+}
+
+GradientSums gradient_sums_of(const double* numbers, std::size_t entries) {
+  const double* const bad = numbers + entries;
+  return counted({{numbers, bad}, {bad, bad + entries}, 0});
 }
 
 std::vector<double> entry_squares(const ParameterStore& store, const at::Tensor& flat) {
-  if (!flat.is_cpu()) return slice_sums(store, flat.to(at::kDouble).square());
+  if (stays_on_device(flat)) return read_back(slice_squares(store, flat));
   return flat.scalar_type() == at::kDouble ? cpu_squares(store.entries(), flat.data_ptr<double>())
                                            : cpu_squares(store.entries(), flat.data_ptr<float>());
 }
 
-std::vector<double> slice_sums(const ParameterStore& store, const at::Tensor& per_element) {
-  // A slice with the gap behind it is one segment of the reduction.
-  const std::vector<Entry>& entries = store.entries();
-  std::vector<std::int64_t> lengths(entries.size());
-  for (std::size_t e = 0; e < entries.size(); ++e)
-    lengths[e] = (e + 1 < entries.size() ? entries[e + 1].offset : per_element.size(0)) - entries[e].offset;
-  const at::Tensor lengths_tensor = at::tensor(lengths, at::kLong).to(per_element.device());
-  const at::Tensor sums = at::segment_reduce(per_element, "sum", lengths_tensor).to(at::kCPU);
-  return {sums.data_ptr<double>(), sums.data_ptr<double>() + sums.numel()};
+at::Tensor slice_sums(const ParameterStore& store, const at::Tensor& per_element) {
+  // A slice with the gap behind it is one segment. "Unsafe" leaves out a check of the lengths that would read two
+  // numbers from the device.
+  return at::segment_reduce(per_element, "sum", store.slice_lengths(), /*indices=*/{}, /*offsets=*/{}, /*axis=*/0,
+                            /*unsafe=*/true);
+}
+
+at::Tensor slice_squares(const ParameterStore& store, const at::Tensor& flat) {
+  return slice_sums(store, flat.to(at::kDouble).square());
 }
 
 std::vector<double> per_segment(const ParameterStore& store, const std::vector<double>& per_entry) {

@@ -19,15 +19,23 @@ struct GradientSums {
   double norm() const { return root_of_sum(squares); }
 };
 
-/// One pass over the gradient buffer. On a device the sums are made there and read once.
+/// One pass over the gradient buffer. On a device the sums are made there and read once, which waits for it: a training
+/// step takes `gradient_sums_on_device` and reads them with its other numbers.
 GradientSums gradient_sums(ParameterStore& store);
+
+/// The same where the gradients lie: [2, entries] float64, Σ g² and the number of elements that are not finite.
+at::Tensor gradient_sums_on_device(ParameterStore& store);
+/// Those numbers once they are read, in their order.
+GradientSums gradient_sums_of(const double* numbers, std::size_t entries);
 
 /// Σ x² of each entry's slice of a flat buffer of the store's shape.
 std::vector<double> entry_squares(const ParameterStore& store, const at::Tensor& flat);
 
 /// Σ of each entry's slice of a flat buffer of the store's shape whose gaps hold zeros, [elements] float64, by one
-/// reduction where the buffer lies; the sums are read once. The way of a device.
-std::vector<double> slice_sums(const ParameterStore& store, const at::Tensor& per_element);
+/// reduction where the buffer lies, where the sums stay: [entries] float64. The way of a device.
+at::Tensor slice_sums(const ParameterStore& store, const at::Tensor& per_element);
+/// `slice_sums` of the squares of such a buffer of any dtype, taken in double.
+at::Tensor slice_squares(const ParameterStore& store, const at::Tensor& flat);
 
 /// Σ over the entries of each segment.
 std::vector<double> per_segment(const ParameterStore& store, const std::vector<double>& per_entry);

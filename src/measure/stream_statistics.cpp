@@ -47,6 +47,7 @@ StreamMeter::StreamMeter(const Layout& layout, at::Device device)
 
 void StreamMeter::reset() {
   sums_.zero_();
+  read_.clear();
   for (Shape& shape : shapes_) shape.measured_gradient = false;
 }
 
@@ -58,7 +59,7 @@ void StreamMeter::add(std::size_t segment, Sum first, std::initializer_list<doub
 
 void StreamMeter::add_rows(std::size_t segment, const at::Tensor& x, const at::Tensor& real) {
   const at::Tensor matrix = matrix_of(x);
-  if (matrix.is_cpu()) {
+  if (!stays_on_device(matrix)) {
     at::Tensor keep_alive;
     const RowSums row = cpu_row_sums(matrix, real_rows(real, keep_alive));
     add(segment, rows, {row.rows, row.sum, row.squares, row.variance_sum});
@@ -76,7 +77,7 @@ void StreamMeter::add_rows(std::size_t segment, const at::Tensor& x, const at::T
 
 void StreamMeter::add_squares(std::size_t segment, Sum which, const at::Tensor& x, const at::Tensor& real) {
   const at::Tensor matrix = matrix_of(x);
-  if (matrix.is_cpu()) {
+  if (!stays_on_device(matrix)) {
     at::Tensor keep_alive;
     const bool* counted = real_rows(real, keep_alive);
     add(segment, which, {counted == nullptr ? cpu_squares(matrix) : cpu_row_sums(matrix, counted).squares});
@@ -111,9 +112,14 @@ void StreamMeter::gradient_arrived(std::size_t segment, const Stream& gradient) 
   add_squares(segment, gradient_squares, gradient.x, {});
 }
 
+void StreamMeter::gather(Readout& readout) {
+  readout.add(sums_, [this](const double* numbers) { read_.assign(numbers, numbers + sums_.numel()); });
+}
+
 std::vector<StreamStatistics> StreamMeter::statistics() const {
-  const at::Tensor host = sums_.to(at::kCPU);
-  const double* all = host.data_ptr<double>();
+  const bool elsewhere = stays_on_device(sums_);
+  const std::vector<double> fetched = elsewhere && read_.empty() ? read_back(sums_) : std::vector<double>();
+  const double* all = !elsewhere ? sums_.data_ptr<double>() : fetched.empty() ? read_.data() : fetched.data();
   const auto ratio = [](double numerator, double denominator) {
     return denominator == 0 ? std::nullopt : std::optional(numerator / denominator);
   };

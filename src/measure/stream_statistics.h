@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "measure/readout.h"
 #include "model/stack.h"
 
 namespace gradflow {
@@ -17,8 +18,8 @@ struct StreamStatistics {
 };
 
 /// Measures stream, branch and gradient of every segment while the micro-batches of one step pass, pooled over them.
-/// All sums are in double. On the CPU they are added at once; on a device they stay there in one buffer, which
-/// `statistics()` reads with a single transfer.
+/// All sums are in double. On the CPU they are added at once; on a device they stay there in one buffer, which takes
+/// part in the transfer of a step (`gather`); without one, `statistics()` makes its own.
 class StreamMeter final : public Watcher {
  public:
   StreamMeter(const Layout& layout, at::Device device);
@@ -29,6 +30,8 @@ class StreamMeter final : public Watcher {
                     const Batch& batch) override;
   void gradient_arrived(std::size_t segment, const Stream& gradient) override;
 
+  /// Everything since `reset` takes part in a transfer; nothing more may be measured before the next `reset`.
+  void gather(Readout& readout);
   /// One entry a segment, over everything since `reset`.
   std::vector<StreamStatistics> statistics() const;
 
@@ -47,7 +50,8 @@ class StreamMeter final : public Watcher {
   void add_squares(std::size_t segment, Sum which, const at::Tensor& x, const at::Tensor& real);
 
   std::vector<Shape> shapes_;
-  at::Tensor sums_;  // [segments, sum_count], float64, on the device
+  at::Tensor sums_;           // [segments, sum_count], float64, on the device
+  std::vector<double> read_;  // the same on the host, once gathered and read
 };
 
 }  // namespace gradflow

@@ -12,12 +12,16 @@ struct Batch {
   std::int64_t tokens = 0;  ///< positions that are not padding: what `tokens` of steps.csv counts
 };
 
-/// The same batch where the stack is; data come on the CPU.
+/// The same batch where the stack is; data come on the CPU. A copy from ordinary memory to a GPU waits for everything
+/// queued there before; from page-locked memory it is queued like the rest.
 inline Batch on_device(Batch batch, at::Device device) {
   if (device.is_cpu()) return batch;
-  batch.inputs = batch.inputs.to(device);
-  batch.targets = batch.targets.to(device);
-  if (batch.real.defined()) batch.real = batch.real.to(device);
+  const auto upload = [device](const at::Tensor& tensor) {
+    return device.is_cuda() ? tensor.pin_memory().to(device, /*non_blocking=*/true) : tensor.to(device);
+  };
+  batch.inputs = upload(batch.inputs);
+  batch.targets = upload(batch.targets);
+  if (batch.real.defined()) batch.real = upload(batch.real);
   return batch;
 }
 

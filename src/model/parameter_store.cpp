@@ -31,6 +31,10 @@ ParameterStore::ParameterStore(const Layout& layout, std::uint64_t seed, at::Sca
   gradients_ = at::zeros({total}, on_device);
   first_moment_ = at::zeros({total}, on_device);
   second_moment_ = at::zeros({total}, on_device);
+  std::vector<std::int64_t> lengths(entries_.size());
+  for (std::size_t s = 0; s < lengths.size(); ++s)
+    lengths[s] = (s + 1 < entries_.size() ? entries_[s + 1].offset : total) - entries_[s].offset;
+  slice_lengths_ = at::tensor(lengths, at::kLong).to(device);
 
   leaves_.reserve(entries_.size());
   for (const Entry& entry : entries_) {

@@ -51,11 +51,15 @@ class ParameterStore {
 
   void zero_gradients() { gradients_.zero_(); }
 
+  /// Elements from the start of each entry to that of the next, int64 [entries], where the buffers lie: the segments of
+  /// a reduction over one of them.
+  const at::Tensor& slice_lengths() const { return slice_lengths_; }
+
  private:
   std::vector<Entry> entries_;
   std::unordered_map<std::string, std::size_t> index_;
   std::size_t segment_count_ = 0;
-  at::Tensor values_, gradients_, first_moment_, second_moment_;
+  at::Tensor values_, gradients_, first_moment_, second_moment_, slice_lengths_;
   std::vector<at::Tensor> leaves_;
   at::Tensor statistics_;
   std::vector<std::pair<std::string, at::Tensor>> buffers_;

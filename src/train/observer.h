@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "measure/nonfinite.h"
+#include "measure/readout.h"
 #include "measure/store_sums.h"
 #include "model/stack.h"
 #include "train/optimizer.h"
@@ -54,6 +55,9 @@ class Observer {
     (void)step;
     return nullptr;
   }
+  /// On a device, when the passes of a step are over: what was measured in them and still lies there joins the step's
+  /// one transfer. It is read before `step_done`.
+  virtual void gather(Readout& readout) { (void)readout; }
   /// An evaluation begins, which may take long.
   virtual void evaluation_starts() {}
   virtual void step_done(const StepResult& result) = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "kernels/optimizer_update.h"
 #include "measure/store_sums.h"
@@ -68,14 +69,14 @@ UpdateSquares update(const Constants& c, const Rates& rates, const float* gradie
 }  // namespace
 
 Optimizer::Optimizer(const TrainConfig& train, ParameterStore& store) : train_(train), store_(store) {
-  if (store.values().is_cpu()) return;
+  if (!stays_on_device(store.values())) return;
   decay_mask_ = at::zeros(store.values().sizes(), store.values().options());
   for (const ParameterStore::Entry& entry : store.entries())
     if (entry.decays) decay_mask_.narrow(0, entry.offset, entry.size).fill_(1);
 }
 
-Optimizer::Constants Optimizer::constants(double learning_rate, double clip_factor) const {
-  const double updates = static_cast<double>(updates_);
+Optimizer::Constants Optimizer::constants(double learning_rate, double clip_factor, std::int64_t update) const {
+  const double updates = static_cast<double>(update);
   return {train_.optimizer,
           learning_rate,
           clip_factor,
@@ -90,8 +91,7 @@ Optimizer::Constants Optimizer::constants(double learning_rate, double clip_fact
 
 UpdateSums Optimizer::apply(double learning_rate, double clip_factor) {
   ++updates_;
-  const Constants c = constants(learning_rate, clip_factor);
-  if (!store_.values().is_cpu()) return apply_on_device(c);
+  const Constants c = constants(learning_rate, clip_factor, updates_);
   return store_.values().scalar_type() == at::kDouble ? apply_on_cpu<double>(c) : apply_on_cpu<float>(c);
 }
 
@@ -140,31 +140,54 @@ UpdateSums Optimizer::apply_on_cpu(const Constants& c) {
   return sums;
 }
 
-UpdateSums Optimizer::apply_on_device(const Constants& c) {
-  at::Tensor& w = store_.values();
-  at::Tensor& m = store_.first_moment();
-  at::Tensor& v = store_.second_moment();
-  UpdateSums sums;
-  sums.before_squares = entry_squares(store_, w);
-  const at::Tensor before = w.clone();
-  at::Tensor g = store_.gradients() * c.clip;
+void PreparedUpdate::gather(Readout& readout) {
+  readout.add(squares, [this, entries = squares.size(1)](const double* numbers) {
+    const auto row = [&](std::int64_t r) {
+      return std::vector<double>(numbers + r * entries, numbers + (r + 1) * entries);
+    };
+    sums = {row(0), row(1), row(2)};
+  });
+}
+
+PreparedUpdate Optimizer::prepare(double learning_rate, const at::Tensor& clip_factor) {
+  const Constants c = constants(learning_rate, /*clip_factor=*/1, updates_ + 1);
+  const at::Tensor &w = store_.values(), &m = store_.first_moment(), &v = store_.second_moment();
+  PreparedUpdate update;
+  at::Tensor g = store_.gradients() * clip_factor;
+  at::Tensor decayed = w;
   if (c.weight_decay != 0) {
     if (c.kind == OptimizerKind::adamw)
-      w.mul_(1 - decay_mask_ * (c.learning_rate * c.weight_decay));
+      decayed = w * (1 - decay_mask_ * (c.learning_rate * c.weight_decay));
     else
-      g.add_(decay_mask_ * before, c.weight_decay);
+      g = at::add(g, decay_mask_ * w, c.weight_decay);
   }
   if (c.kind == OptimizerKind::sgd) {
-    m.mul_(c.momentum).add_(g);
-    w.sub_(m, c.learning_rate);
+    update.first_moment = at::add(m * c.momentum, g);
+    update.values = at::sub(decayed, update.first_moment, c.learning_rate);
   } else {
-    m.mul_(c.beta1).add_(g, 1 - c.beta1);
-    v.mul_(c.beta2).addcmul_(g, g, 1 - c.beta2);
-    w.sub_((m / c.correction1) / ((v / c.correction2).sqrt() + c.epsilon), c.learning_rate);
+    update.first_moment = at::add(m * c.beta1, g, 1 - c.beta1);
+    update.second_moment = at::addcmul(v * c.beta2, g, g, 1 - c.beta2);
+    const at::Tensor direction =
+        (update.first_moment / c.correction1) / ((update.second_moment / c.correction2).sqrt() + c.epsilon);
+    update.values = at::sub(decayed, direction, c.learning_rate);
   }
-  sums.after_squares = entry_squares(store_, w);
-  sums.update_squares = entry_squares(store_, w - before);
-  return sums;
+  update.squares = at::stack(
+      {slice_squares(store_, w), slice_squares(store_, update.values), slice_squares(store_, update.values - w)});
+  return update;
+}
+
+UpdateSums Optimizer::write(PreparedUpdate& update) {
+  ++updates_;
+  store_.values().copy_(update.values);
+  store_.first_moment().copy_(update.first_moment);
+  if (update.second_moment.defined()) store_.second_moment().copy_(update.second_moment);
+  return std::move(update.sums);
+}
+
+UpdateSums Optimizer::write_if_finite(PreparedUpdate& update) {
+  if (update.sums.finite()) return write(update);
+  update.sums.written = false;
+  return std::move(update.sums);
 }
 
 }  // namespace gradflow

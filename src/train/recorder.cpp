@@ -9,6 +9,7 @@
 #include "analysis/spike_state.h"
 #include "config/quantities.h"
 #include "core/number_row.h"
+#include "core/phases.h"
 
 namespace gradflow {
 namespace {
@@ -52,6 +53,7 @@ class Recorder::Stopwatch {
   Stopwatch& operator=(const Stopwatch&) = delete;
 
  private:
+  PhaseScope phase_{Phase::recording};
   Recorder& recorder_;
   Clock::time_point start_;
 };
@@ -170,6 +172,13 @@ void Recorder::gradient_arrived(std::size_t segment, const Stream& gradient) {
 void Recorder::skip_gradient_found(std::size_t segment, const at::Tensor& gradient) {
   const Stopwatch stopwatch(*this);
   details_->skip_gradient_found(segment, gradient);
+}
+
+void Recorder::gather(Readout& readout) {
+  if (!streams_due_) return;
+  const Stopwatch stopwatch(*this);
+  meter_.gather(readout);
+  if (details_) details_->gather(readout);
 }
 
 void Recorder::step_done(const StepResult& result) {

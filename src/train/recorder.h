@@ -31,6 +31,7 @@ class Recorder final : public Observer, private Watcher {
   /// other columns.
   void restore(const SavedState& state) override;
   Watcher* watcher_for(std::int64_t step) override;
+  void gather(Readout& readout) override;
   void evaluation_starts() override;
   void step_done(const StepResult& result) override;
   /// Rows of the episodes that are still open; everything flushed. Call once, after the last step.

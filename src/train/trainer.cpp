@@ -6,6 +6,7 @@
 
 #include "config/derived.h"
 #include "core/interrupt.h"
+#include "core/phases.h"
 #include "measure/nonfinite.h"
 
 namespace gradflow {
@@ -17,6 +18,7 @@ Trainer::Trainer(const Config& config, Stack& stack, const DataSource& data, at:
       device_(device),
       observers_(std::move(observers)),
       checkpoints_(checkpoints),
+      on_device_(stays_on_device(stack.store().values())),
       optimizer_(config.train, stack.store()) {}
 
 void Trainer::resume() {
@@ -68,23 +70,29 @@ std::optional<StepResult> Trainer::undisturbed_step(std::int64_t step) {
 StepResult Trainer::step(std::int64_t step) {
   const TrainConfig& train = config_.train;
   StepResult result{.step = step, .learning_rate = learning_rate(train, step), .last = step == train.steps};
-  if (train.evaluate_every > 0 && is_due(step, train.evaluate_every, train.steps)) result.eval_loss = evaluate(step);
+  at::Tensor evaluation;
+  if (train.evaluate_every > 0 && is_due(step, train.evaluate_every, train.steps)) evaluation = evaluate(step);
 
   const std::vector<Batch> batches = batches_of(step);
   result.tokens = position_.tokens;
   for (const Batch& batch : batches) result.tokens += batch.tokens;
-  result.loss = forward_and_backward(step, batches);
-  result.gradients = gradient_sums(stack_.store());
-  result.grad_norm = result.gradients.norm();
-  result.clip_factor = clip_factor(result.grad_norm);
+  const at::Tensor loss = forward_and_backward(step, batches);
+  PreparedUpdate prepared;
+  if (on_device_)
+    measure_on_device(result, loss, evaluation, prepared);
+  else
+    measure(result, loss, evaluation);
   result.nonfinite = result.gradients.nonfinite_total + (std::isfinite(result.loss) ? 0 : 1);
 
   // Decided before the optimizer writes: with `stop` and `skip` the weights stay finite.
   if (result.nonfinite > 0) result.finding = find(step, batches, result.gradients);
+  const PhaseScope phase(Phase::optimizer);
   if (train.on_nonfinite == OnNonfinite::proceed) {
-    result.update = optimizer_.apply(result.learning_rate, result.clip_factor);
+    result.update =
+        on_device_ ? optimizer_.write(prepared) : optimizer_.apply(result.learning_rate, result.clip_factor);
   } else if (!result.finding) {
-    result.update = optimizer_.apply_if_finite(result.learning_rate, result.clip_factor, result.grad_norm);
+    result.update = on_device_ ? optimizer_.write_if_finite(prepared)
+                               : optimizer_.apply_if_finite(result.learning_rate, result.clip_factor, result.grad_norm);
     if (!result.update->finite()) result.finding = first_overflow(stack_, result.update->after_squares);
   }
   if (result.update && result.update->written)
@@ -92,6 +100,38 @@ StepResult Trainer::step(std::int64_t step) {
   else
     leave_weights(result);
   return result;
+}
+
+void Trainer::measure(StepResult& result, const at::Tensor& loss, const at::Tensor& evaluation) const {
+  const PhaseScope phase(Phase::gradient_norms);
+  if (evaluation.defined()) result.eval_loss = evaluation.item<double>();
+  result.loss = loss.item<double>();
+  result.gradients = gradient_sums(stack_.store());
+  result.grad_norm = result.gradients.norm();
+  result.clip_factor = clip_factor(result.grad_norm);
+}
+
+void Trainer::measure_on_device(StepResult& result, const at::Tensor& loss, const at::Tensor& evaluation,
+                                PreparedUpdate& update) {
+  // Queued without looking: norms, clip factor, and the update beside the weights, whatever will be decided. Every step
+  // is read, recorded or not, because the watch for spikes follows all of them. What a run asks for besides reads for
+  // itself: spectral norms (record.tensors), quantities on demand, checkpoints, the search behind a non-finite value.
+  ParameterStore& store = stack_.store();
+  const at::Tensor sums = gradient_sums_on_device(store);
+  const at::Tensor clip = clip_factor(sums[0].sum().sqrt());
+  update = optimizer_.prepare(result.learning_rate, clip);
+
+  Readout readout;
+  if (evaluation.defined()) readout.add(evaluation, [&](const double* number) { result.eval_loss = *number; });
+  readout.add(loss, [&](const double* number) { result.loss = *number; });
+  readout.add(sums, [&](const double* numbers) {
+    result.gradients = gradient_sums_of(numbers, store.entries().size());
+    result.grad_norm = result.gradients.norm();
+  });
+  readout.add(clip, [&](const double* number) { result.clip_factor = *number; });
+  update.gather(readout);
+  for (Observer* observer : observers_) observer->gather(readout);
+  readout.read();
 }
 
 void Trainer::leave_weights(StepResult& result) {
@@ -106,11 +146,14 @@ void Trainer::leave_weights(StepResult& result) {
   }
 }
 
-double Trainer::forward_and_backward(std::int64_t step, const std::vector<Batch>& batches) {
+at::Tensor Trainer::forward_and_backward(std::int64_t step, const std::vector<Batch>& batches) {
   std::vector<Watcher*> watchers;
   for (Observer* observer : observers_)
     if (Watcher* watcher = observer->watcher_for(step)) watchers.push_back(watcher);
-  stack_.store().zero_gradients();
+  {
+    const PhaseScope phase(Phase::gradient_norms);
+    stack_.store().zero_gradients();
+  }
   // The sum stays on the device until the step is over.
   at::Tensor loss = at::zeros({}, at::TensorOptions().dtype(at::kDouble).device(device_));
   const double share = 1 / static_cast<double>(batches.size());
@@ -119,13 +162,18 @@ double Trainer::forward_and_backward(std::int64_t step, const std::vector<Batch>
                     .step = step,
                     .micro = static_cast<std::int64_t>(micro),
                     .recompute = config_.compute.recompute};
-    loss.add_(stack_.forward(pass, watchers).to(at::kDouble), share);
+    {
+      const PhaseScope phase(Phase::forward);
+      loss.add_(stack_.forward(pass, watchers).to(at::kDouble), share);
+    }
+    const PhaseScope phase(Phase::backward);
     stack_.backward(pass, share, watchers);
   }
-  return loss.item<double>();
+  return loss;
 }
 
 std::vector<Batch> Trainer::batches_of(std::int64_t step) const {
+  const PhaseScope phase(Phase::data);
   std::vector<Batch> batches;
   for (std::int64_t micro = 0; micro < config_.train.accumulation; ++micro) {
     give_up_if_overdue();
@@ -134,14 +182,14 @@ std::vector<Batch> Trainer::batches_of(std::int64_t step) const {
   return batches;
 }
 
-double Trainer::evaluate(std::int64_t step) {
+at::Tensor Trainer::evaluate(std::int64_t step) {
   for (Observer* observer : observers_) observer->evaluation_starts();
-  double sum = 0;
+  at::Tensor sum = at::zeros({}, at::TensorOptions().dtype(at::kDouble).device(device_));
   for (std::int64_t index = 0; index < config_.train.evaluate_batches; ++index) {
     give_up_if_interrupted();  // nothing has been done of the step yet
     const Batch batch = on_device(data_.validation_batch(index), device_);
-    sum += stack_.forward({.batch = &batch, .step = step, .training = false, .keep = false, .update_statistics = false})
-               .item<double>();
+    sum.add_(
+        stack_.forward({.batch = &batch, .step = step, .training = false, .keep = false, .update_statistics = false}));
   }
   return sum / static_cast<double>(config_.train.evaluate_batches);
 }
@@ -149,6 +197,12 @@ double Trainer::evaluate(std::int64_t step) {
 double Trainer::clip_factor(double grad_norm) const {
   if (!config_.train.clip_norm || grad_norm <= *config_.train.clip_norm) return 1;
   return *config_.train.clip_norm / grad_norm;
+}
+
+at::Tensor Trainer::clip_factor(const at::Tensor& grad_norm) const {
+  if (!config_.train.clip_norm) return at::ones_like(grad_norm);
+  return at::where(grad_norm <= *config_.train.clip_norm, at::ones_like(grad_norm),
+                   *config_.train.clip_norm / grad_norm);
 }
 
 NonfiniteFinding Trainer::find(std::int64_t step, const std::vector<Batch>& batches, const GradientSums& gradients) {

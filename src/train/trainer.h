@@ -39,12 +39,20 @@ class Trainer {
   std::optional<StepResult> undisturbed_step(std::int64_t step);
   void tell(const StepResult& result);
   StepResult step(std::int64_t step);
-  double forward_and_backward(std::int64_t step, const std::vector<Batch>& batches);
+  /// Gradients into the store; the mean loss, [] float64, where the stack is.
+  at::Tensor forward_and_backward(std::int64_t step, const std::vector<Batch>& batches);
+  /// The numbers that the step is decided on, each as soon as it is computed.
+  void measure(StepResult& result, const at::Tensor& loss, const at::Tensor& evaluation) const;
+  /// The same on a device, with the update, by one transfer: the only time in a step that the host waits.
+  void measure_on_device(StepResult& result, const at::Tensor& loss, const at::Tensor& evaluation,
+                         PreparedUpdate& update);
   std::vector<Batch> batches_of(std::int64_t step) const;
   /// No update: the run ends with this step (`stop`), or its update is a step of length zero (`skip`).
   void leave_weights(StepResult& result);
-  double evaluate(std::int64_t step);
+  /// The mean loss over the validation batches, [] float64, where the stack is.
+  at::Tensor evaluate(std::int64_t step);
   double clip_factor(double grad_norm) const;
+  at::Tensor clip_factor(const at::Tensor& grad_norm) const;
   NonfiniteFinding find(std::int64_t step, const std::vector<Batch>& batches, const GradientSums& gradients);
 
   const Config& config_;
@@ -53,6 +61,7 @@ class Trainer {
   at::Device device_;
   std::vector<Observer*> observers_;
   Checkpoints* checkpoints_;
+  bool on_device_;  // numbers of a step are read together, at its end
   Optimizer optimizer_;
   Position position_;
 };

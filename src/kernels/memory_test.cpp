@@ -1,0 +1,87 @@
+#include "kernels/memory.h"
+
+#include <gtest/gtest.h>
+
+#include "config/backend.h"
+#include "config/compatibility.h"
+#include "config/resolved.h"
+#include "kernels/backend.h"
+#include "kernels/workspace.h"
+#include "model/parameter_store.h"
+
+namespace gradflow {
+namespace {
+
+/// Every buffer of the stack is in the estimate, once, and nothing else is.
+void expect_exact(Config config, const std::string& what) {
+  config = resolved(config);
+  ASSERT_FALSE(fused_obstacle(config)) << what;
+  const ParameterStore store(make_layout(config), 1, at::kFloat, at::kCPU);
+  const auto workspace = std::make_shared<Workspace>(config);
+  const auto segments = make_fused_segments_in(workspace, config, store);
+  const FusedBuffers buffers = fused_buffers(config);
+  double expected = buffers.activations + buffers.logits;
+  if (config.compute.recompute) {  // what the stack keeps of each block does not lie in the arena
+    const auto rows = config.train.batch * config.data.context;
+    expected -= 4.0 * static_cast<double>(config.model.depth * rows * config.model.width);
+  }
+  EXPECT_EQ(static_cast<double>(workspace->bytes()), expected) << what;
+}
+
+Config small_config() {
+  Config config;
+  config.model.depth = 3;
+  config.model.width = 20;
+  config.model.heads = 5;
+  config.data.context = 7;
+  config.data.vocabulary = 13;
+  config.train.batch = 40;
+  return config;
+}
+
+TEST(FusedMemory, EveryBufferOfEveryPlacement) {
+  int served = 0;
+  for (const Placement placement : allowed_placements(StackKind::transformer))
+    for (const bool recompute : {false, true}) {
+      Config config = small_config();
+      config.model.placement = placement;
+      config.compute.recompute = recompute;
+      if (fused_obstacle(resolved(config))) continue;
+      expect_exact(config, std::string(name_of(placement)) + (recompute ? ", recompute" : ""));
+      ++served;
+    }
+  EXPECT_EQ(served, 20);
+}
+
+TEST(FusedMemory, EveryBufferOfTheForms) {
+  for (const Residual residual : {Residual::none, Residual::scaled, Residual::rezero, Residual::sqrt2}) {
+    Config config = small_config();
+    config.model.residual = residual;
+    expect_exact(config, std::string(name_of(residual)));
+  }
+  for (const Norm norm : {Norm::none, Norm::rmsnorm}) {
+    Config config = small_config();
+    config.model.placement = Placement::sandwich;
+    config.model.norm = norm;
+    expect_exact(config, std::string(name_of(norm)));
+  }
+  Config config = small_config();
+  config.model.width = 128;
+  config.model.heads = 4;
+  config.model.causal = false;
+  config.data.task = Task::majority;
+  config.data.context = 300;  // longer than a chunk
+  config.train.batch = 2;
+  expect_exact(config, "long context");
+}
+
+TEST(FusedMemory, TheEstimateOfAtenIsThatOfTheModel) {
+  const Config config = resolved(small_config());
+  const Layout layout = make_layout(config);
+  EXPECT_EQ(memory_estimate(config, layout, Backend::aten).total(), memory_estimate(config, layout).total());
+  EXPECT_NE(memory_estimate(config, layout, Backend::fused).activations, memory_estimate(config, layout).activations);
+  EXPECT_EQ(memory_estimate(config, layout, Backend::fused).parameters, memory_estimate(config, layout).parameters);
+}
+
+}  // namespace
+}  // namespace gradflow
