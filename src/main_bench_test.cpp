@@ -60,6 +60,28 @@ TEST_F(Bench, EveryBackendThatServesIsTimedWithAndWithoutRecording) {
   EXPECT_EQ(json["config"]["model"]["depth"], 2);
 }
 
+TEST_F(Bench, PhasesAddUpToTheStep) {
+  const Words few = {"--steps-only", "--repeat", "3", "--steps", "2"};
+  const nlohmann::json with_phases = json(few + Words{"--phases"});
+  for (const nlohmann::json& result : with_phases["results"]) {
+    SCOPED_TRACE(result.dump());
+    double sum = 0, shares = 0;
+    for (const auto& [name, phase] : result["phases"].items()) {
+      sum += phase["ms"].get<double>();
+      shares += phase["share"].get<double>();
+    }
+    EXPECT_NEAR(sum, result["ms_min"].get<double>(), 1e-9);
+    EXPECT_NEAR(shares, 1, 1e-9);
+    EXPECT_EQ(result["phases"].size(), 7u);
+    for (const char* phase : {"data", "forward", "backward", "gradient_norms", "optimizer", "recording"})
+      EXPECT_GT(result["phases"][phase]["ms"].get<double>(), 0) << phase;
+    // Most of a step lies in some phase.
+    EXPECT_LT(result["phases"]["other"]["share"].get<double>(), 0.5);
+  }
+  EXPECT_FALSE(json(few)["results"][0].contains("phases"));
+  EXPECT_THAT(bench(few + Words{"--phases"}).out, HasSubstr("gradient norms"));
+}
+
 TEST_F(Bench, ABackendThatCannotServeIsLeftOutUnlessItIsNamed) {
   EXPECT_THAT(backends(json({"--steps-only", "--repeat", "1", "--steps", "1", "--set", "dropout=0.1"})),
               ElementsAre("aten standard", "aten none"));

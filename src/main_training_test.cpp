@@ -575,6 +575,21 @@ TEST_F(Training, AThousandBlocksNeedNoDeepStack) {
   EXPECT_EQ(integers(RunFiles{folder_ / "run"}.layers(), "layer").back(), 1001);
 }
 
+TEST_F(Training, ARunTakesTheMemoryThatDescribeSays) {
+  const std::string config = write("wide.json", R"({"model": {"depth": 12, "width": 64}, "data": {"context": 64},)"
+                                                R"( "train": {"batch": 64, "steps": 2}})");
+  for (const char* backend : {"aten", "fused"}) {
+    const std::string choice = std::string("compute.backend=") + backend;
+    const Outcome described = run_gradflow({"describe", config, "--json", "--set", choice});
+    ASSERT_EQ(described.code, 0) << described.err;
+    const double expected = nlohmann::json::parse(described.out).at("memory_bytes").at("total");
+    std::filesystem::remove_all(folder_ / "run");
+    const Outcome outcome = run_gradflow(command(config, {choice}));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_NEAR(expected / static_cast<double>(outcome.peak_memory), 1, 0.15) << backend;
+  }
+}
+
 TEST_F(Training, AThousandBlocksStayBelowTheirMemory) {
   const std::string config =
       write("deep.json", R"({"model": {"depth": 1000, "width": 64}, "data": {"context": 64},)"
