@@ -44,7 +44,9 @@ double matrix_product(const OperatorCheck& check, std::uint64_t seed) {
   return (log_sigma - std::log(gain)) / std::log(10.0);
 }
 
-/// The gradient of the stream, from the output down through blocks x + s·ReLU(W x), or x + (−x).
+/// The gradient of the stream, from the output down through blocks x + s·W ReLU(x), or x + (−x). The weight comes last:
+/// behind it a branch has mean 0, as in published blocks. Of s·ReLU(W x) the means would add up to one direction that
+/// carries everything.
 double residual_product(const OperatorCheck& check, std::uint64_t seed) {
   const std::int64_t width = check.count("width"), layers = check.count("layers");
   const bool cancelled = check.row->kind == OperatorKind::cancelled_branch;
@@ -55,16 +57,15 @@ double residual_product(const OperatorCheck& check, std::uint64_t seed) {
   for (std::int64_t layer = 0; layer < layers && !cancelled; ++layer) {
     weights.push_back(normals({width, width}, seed, std::to_string(layer)) *
                       std::sqrt(2.0 / static_cast<double>(width)));
-    const at::Tensor before = weights.back().mv(x);
-    active.push_back(before.gt(0).to(at::kDouble));
-    x = x + factor * before * active.back();
+    active.push_back(x.gt(0).to(at::kDouble));
+    x = x + factor * weights.back().mv(x * active.back());
     x = x / x.norm();  // only directions matter to where a ReLU is open; norms would overflow
   }
   const at::Tensor last = normals({width}, seed, "gradient");
   at::Tensor first = last;
   for (std::int64_t layer = layers; layer-- > 0;) {
     const auto l = static_cast<std::size_t>(layer);
-    first = first + (cancelled ? -first : factor * weights[l].t().mv(active[l] * first));
+    first = first + (cancelled ? -first : factor * active[l] * weights[l].t().mv(first));
   }
   const double gain = (first.norm() / last.norm()).item<double>();
   if (cancelled || check.word("measure") == "gain") return gain;

@@ -13,6 +13,7 @@
 #include "config/text.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/philox.h"
 
 namespace gradflow {
 namespace {
@@ -58,18 +59,20 @@ class ClaimReader {
  public:
   ClaimReader(const std::string& path, ClaimLength length) : length_(length) {
     claim_.path = path;
+    claim_.length = length;
     claim_.id = std::filesystem::path(path).stem().string();
   }
 
   Claim read() {
-    root_ = read_json(read_file(claim_.path), claim_.path, faults_);
+    const std::string text = read_file(claim_.path);
+    root_ = read_json(text, claim_.path, faults_);
     ObjectReader object(root_, "", claim_.path, faults_);
     if (root_.kind != JsonValue::Kind::object) faults_.raise();
     claim_.statement = object.require_text("statement", "write the claim in a sentence");
     claim_.source = object.require_text("source", "write the paper or article, and where in it");
     claim_.topic = object.require_text("topic", "write a word to group claims by");
     claim_.note = object.text_or("note", "");
-    claim_.conflict = object.text_or("conflict", "");
+    read_conflict(object);
     read_expected(object);
     read_seconds(object);
     read_criterion(object);
@@ -85,10 +88,33 @@ class ClaimReader {
       read_runs(object, *experiment, quick);
     object.refuse_others();
     faults_.raise();
+    claim_.checksum = fmt::format("{:016x}", fnv1a64(claim_.base.empty() ? text : text + read_file(claim_.base)));
     return std::move(claim_);
   }
 
  private:
+  void read_conflict(ObjectReader& object) {
+    const JsonValue* value = object.find("conflict");
+    if (value == nullptr) return;
+    ObjectReader conflict(*value, "conflict", claim_.path, faults_);
+    claim_.conflict.line = value->line;
+    claim_.conflict.about = conflict.require_text("about", "write what the literature disagrees about");
+    claim_.conflict.quantity = conflict.require_text("quantity", "write what is measured for this position, and when");
+    const JsonValue* with = conflict.require("with", "write the other positions: names of claim files beside this one");
+    conflict.refuse_others();
+    if (with == nullptr) return;
+    if (with->kind != JsonValue::Kind::array || with->elements.empty())
+      return conflict.refuse(*with, "with", fmt::format("must be a list of claims, got {}", described(*with)));
+    for (const JsonValue& element : with->elements) {
+      if (element.kind != JsonValue::Kind::string || element.text.empty())
+        conflict.refuse(element, "with", fmt::format("must name claims, got {}", described(element)));
+      else if (element.text == claim_.id)
+        conflict.refuse(element, "with", "names the claim itself; leave it out");
+      else
+        claim_.conflict.with.push_back(element.text);
+    }
+  }
+
   void read_expected(ObjectReader& object) {
     std::vector<std::string_view> words;
     for (const std::string_view name : names_of(ClaimVerdict{})) words.push_back(name);

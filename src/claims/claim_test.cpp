@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "claims/outcome.h"
@@ -11,57 +12,23 @@
 #include "config/json_reader.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "testing/claim_files.h"
 #include "testing/made_run.h"
-#include "testing/temporary_folder.h"
 
 namespace gradflow {
 namespace {
 
 using ::testing::AllOf;
+using testing::ClaimFiles;
 using ::testing::Contains;
+using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::made_runs;
+using testing::replaced;
 using Lines = std::vector<std::string>;
 
 const std::string folder = "configs/claims";
-
-std::string replaced(std::string text, const std::string& part, const std::string& by) {
-  const std::size_t at = text.find(part);
-  EXPECT_NE(at, std::string::npos) << part;
-  return text.replace(at, part.size(), by);
-}
-
-class ClaimFiles : public ::testing::Test {
- protected:
-  /// A claim that post-LN ends higher than pre-LN, on lines of its own.
-  static std::string good() {
-    return R"({
-"statement": "Post-LN ends higher.", "source": "nobody", "topic": "tests", "expected": "reproduced", "seconds": 1,
-"experiment": {"base": {"model": {"depth": 2, "width": 8, "heads": 2}, "train": {"steps": 20}},
-"axes": {"model.placement": ["pre", "post"], "seed": [1, 2, 3]}},
-"statistic": {"name": "difference", "of": [{"name": "final_loss", "where": {"model.placement": "post"}},
-{"name": "final_loss", "where": {"model.placement": "pre"}}]},
-"criterion": {"above": 0.5, "refuted": {"below": 0}},
-"quick": {"axes": {"seed": [1, 2, 3], "train.steps": [10]}}
-})";
-  }
-  Claim claim(const std::string& text, ClaimLength length = ClaimLength::full) {
-    write_file_atomically(folder_ / "c.json", text);
-    return load_claim(folder_ / "c.json", length);
-  }
-  Lines faults(const std::string& text) {
-    try {
-      claim(text);
-    } catch (const Error& error) {
-      Lines lines;
-      for (const std::string& line : error.lines()) lines.push_back(replaced(line, folder_.path() + "/", ""));
-      return lines;
-    }
-    return {};
-  }
-
-  TemporaryFolder folder_;
-};
 
 // ---- the format
 // ------------------------------------------------------------------------------------------------------
@@ -149,6 +116,62 @@ TEST_F(ClaimFiles, ChecksAreValidatedLikeStatistics) {
   EXPECT_EQ(relative.check->relative_to.at(0).number("base"), 0.9);
 }
 
+TEST_F(ClaimFiles, TheChecksumIsThatOfTheFileAndItsBase) {
+  write_file_atomically(folder_ / "base.json", R"({"model": {"depth": 2, "width": 8, "heads": 2}})");
+  const std::string text =
+      replaced(good(), R"({"model": {"depth": 2, "width": 8, "heads": 2}, "train": {"steps": 20}})", "\"base.json\"");
+  const std::string before = claim(text).checksum;
+  EXPECT_EQ(before.size(), 16u);
+  EXPECT_EQ(claim(text).checksum, before);
+  EXPECT_NE(claim(replaced(text, "\"above\": 0.5", "\"above\": 0.6")).checksum, before);
+  write_file_atomically(folder_ / "base.json", R"({"model": {"depth": 3, "width": 8, "heads": 2}})");
+  EXPECT_NE(claim(text).checksum, before);
+}
+
+// ---- conflicts
+// -------------------------------------------------------------------------------------------------------
+
+TEST_F(ClaimFiles, AConflictSaysWhatItIsAboutWhatIsMeantAndWhoElse) {
+  const auto with = [&](const std::string& conflict) {
+    return faults(replaced(good(), "\"topic\"", "\"conflict\": " + conflict + ", \"topic\""));
+  };
+  EXPECT_THAT(with(R"("Which is better")"), Contains(HasSubstr("conflict: must be an object")));
+  EXPECT_THAT(with(R"({"about": "x", "quantity": "y"})"), ElementsAre(HasSubstr("conflict.with: missing")));
+  EXPECT_THAT(with(R"({"about": "x", "with": ["d"]})"), ElementsAre(HasSubstr("conflict.quantity: missing")));
+  EXPECT_THAT(with(R"({"about": "x", "quantty": "y", "with": ["d"]})"),
+              Contains(HasSubstr("conflict.quantty: unknown key; did you mean quantity?")));
+  EXPECT_THAT(with(R"({"about": "x", "quantity": "y", "with": ["c"]})"),
+              ElementsAre(HasSubstr("names the claim itself")));
+}
+
+TEST_F(ClaimFiles, PositionsOfAConflictNameOneAnother) {
+  const auto write = [&](const std::string& id, const std::string& about, const std::string& with) {
+    write_file_atomically(folder_ / (id + ".json"),
+                          replaced(good(), "\"topic\"",
+                                   R"("conflict": {"about": ")" + about + R"(", "quantity": "loss", "with": [")" +
+                                       with + R"("]}, "topic")"));
+  };
+  const auto fault = [&]() -> std::string {
+    try {
+      const std::vector<std::string> only_one{folder_ / "one.json"};
+      load_claims(only_one, ClaimLength::full);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  write("one", "better", "two");
+  write("two", "better", "one");
+  EXPECT_EQ(fault(), "");
+  write("two", "worse", "one");
+  EXPECT_THAT(fault(), HasSubstr("one.json:2: conflict.with: two is about \"worse\""));
+  write("three", "better", "two");
+  write("two", "better", "three");
+  EXPECT_THAT(fault(), HasSubstr("two does not name one in turn"));
+  write("one", "better", "tow");
+  EXPECT_THAT(fault(), HasSubstr("\"tow\"; did you mean two?"));
+}
+
 TEST_F(ClaimFiles, AreFoundByNameOrPath) {
   write_file_atomically(folder_ / "one.json", good());
   write_file_atomically(folder_ / "two.json", good());
@@ -166,19 +189,6 @@ TEST_F(ClaimFiles, AreFoundByNameOrPath) {
 
 // ---- verdicts of runs
 // ------------------------------------------------------------------------------------------------
-
-/// Runs of a claim that are made without training: post-LN ends at `post`, pre-LN at 1.7.
-std::vector<ClaimRun> made_runs(const Claim& claim, double post, const std::string& pool) {
-  std::vector<ClaimRun> runs;
-  for (const Config& config : claim.cells) {
-    const double seed = static_cast<double>(config.seed);
-    runs.push_back({pool + "/" + std::to_string(runs.size()), ""});
-    testing::make_run(
-        runs.back().folder,
-        {.config = config, .loss = config.model.placement == Placement::post ? post + 0.01 * seed : 1.7 + 0.02 * seed});
-  }
-  return runs;
-}
 
 TEST_F(ClaimFiles, ATrueStatementIsReproducedAndItsReverseRefuted) {
   const Claim is_true = claim(good());
@@ -199,23 +209,9 @@ TEST_F(ClaimFiles, EveryNumberOfAVerdictIsKept) {
   EXPECT_EQ(outcome.numbers[0].statistic, "final_loss (statistic.of.1)");
   EXPECT_EQ(outcome.numbers[0].run, folder_ / "a/3");
   EXPECT_EQ(outcome.numbers[2].statistic, "result");
-  write_outcomes({&outcome, 1}, folder_ / "out", "gradflow claims run c");
-  EXPECT_THAT(read_file(folder_ / "out/numbers/c.csv"), HasSubstr("final_loss (statistic.of.2)"));
-  EXPECT_THAT(read_file(folder_ / "out/claims.csv"), HasSubstr("c,tests,reproduced,reproduced,2.17"));
-  EXPECT_THAT(read_file(folder_ / "out/claims.md"),
-              AllOf(HasSubstr("[reproduced](numbers/c.csv)"), HasSubstr("`gradflow claims run c`")));
-}
-
-TEST_F(ClaimFiles, PositionsInAConflictStandSideBySide) {
-  const Claim one =
-      claim(replaced(good(), "\"topic\"", "\"conflict\": \"Which is better\", \"note\": \"final loss\", \"topic\""));
-  const ClaimOutcome outcome = judge_runs(one, made_runs(one, 3.9, folder_ / "a"));
-  const std::vector<ClaimOutcome> both{outcome, outcome};
-  const std::string text = outcomes_markdown(both, "gradflow claims run");
-  const std::size_t at = text.find("### Which is better");
-  ASSERT_NE(at, std::string::npos);
-  EXPECT_EQ(text.find("### Which is better", at + 1), std::string::npos) << "one table for both";
-  EXPECT_THAT(text.substr(at), HasSubstr("| Post-LN ends higher. (`c`) | nobody | final loss | reproduced | 2.18"));
+  EXPECT_EQ(outcome.numbers[0].source.file, "summary.json");
+  EXPECT_EQ(outcome.numbers[0].source.column, "final_loss");
+  EXPECT_THAT(outcome.results(), ElementsAre(DoubleNear(2.19, 1e-9), DoubleNear(2.18, 1e-9), DoubleNear(2.17, 1e-9)));
 }
 
 TEST_F(ClaimFiles, TooFewSeedsLeaveItUndecided) {
@@ -273,6 +269,18 @@ TEST(Catalogue, EveryFileIsAClaimWhoseRunsCanBeBuilt) {
         ADD_FAILURE() << error.what();
       }
     }
+}
+
+TEST(Catalogue, ConflictsAreWhole) {
+  const std::vector<Claim> claims = load_claims(claim_files(folder), ClaimLength::full);
+  std::map<std::string, std::size_t> positions;
+  for (const Claim& claim : claims)
+    if (!claim.conflict.about.empty()) ++positions[claim.conflict.about];
+  EXPECT_EQ(positions.size(), 7u) << "one for each conflict of the literature";
+  for (const Claim& claim : claims) {
+    if (claim.conflict.about.empty()) continue;
+    EXPECT_EQ(claim.conflict.with.size() + 1, positions[claim.conflict.about]) << claim.id << " leaves a position out";
+  }
 }
 
 /// Every key of a claim's runs is written in its setup or its axes, so that no default of the program can change it.

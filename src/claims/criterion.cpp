@@ -71,14 +71,14 @@ bool Region::meets(const MeanInterval& interval) const {
   return contains(interval.low) || contains(interval.high);
 }
 
+std::vector<std::pair<double, double>> Region::pieces() const {
+  if (kind_ == Kind::outside) return {{-infinity, low_}, {high_, infinity}};
+  return {{low_, high_}};
+}
+
 bool Region::overlaps(const Region& other) const {
-  const auto pieces = [](const Region& region) {
-    using Piece = std::pair<double, double>;
-    return region.kind_ == Kind::outside ? std::vector<Piece>{{-infinity, region.low_}, {region.high_, infinity}}
-                                         : std::vector<Piece>{{region.low_, region.high_}};
-  };
-  for (const auto& [low, high] : pieces(*this))
-    for (const auto& [other_low, other_high] : pieces(other)) {
+  for (const auto& [low, high] : pieces())
+    for (const auto& [other_low, other_high] : other.pieces()) {
       const double from = std::max(low, other_low), to = std::min(high, other_high);
       if (from < to || (from == to && contains(from) && other.contains(from))) return true;
     }
@@ -153,7 +153,7 @@ ClaimJudgement judge(std::span<const double> values, const Criterion& criterion,
                                 criterion.reproduced.words());
   } else if (!criterion.reproduced.meets(interval)) {
     result.verdict = ClaimVerdict::not_reproduced;
-    result.reason = fmt::format("{} was asked for; the mean lies {}, and only {} would refute it",
+    result.reason = fmt::format("{} was asked for; the mean lies {}; only {} would refute it",
                                 criterion.reproduced.words(), far(criterion.reproduced), criterion.refuted.words());
   } else {
     result.reason =

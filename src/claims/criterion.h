@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/statistics.h"
 
@@ -27,6 +29,8 @@ class Region {
   bool meets(const MeanInterval& interval) const;
   /// Whether the two have numbers in common.
   bool overlaps(const Region& other) const;
+  /// The one or two stretches that it takes, from and to; ±infinity where one has no end.
+  std::vector<std::pair<double, double>> pieces() const;
   /// The bound nearest to a value.
   double nearest_bound(double value) const;
   /// "above 0.2", "between −0.05 and 0.05".

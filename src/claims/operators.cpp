@@ -58,7 +58,7 @@ const std::vector<OperatorRow>& rows() {
         count("layers"),
         {"measure", {"gain", "log10_gain", "cosine"}}},
        true,
-       "gradient through blocks x + s·ReLU(Wx), W He-normal, s = factor/layers^exponent: ‖∂L/∂x_0‖/‖∂L/∂x_L‖, its "
+       "gradient through blocks x + s·W ReLU(x), W He-normal, s = factor/layers^exponent: ‖∂L/∂x_0‖/‖∂L/∂x_L‖, its "
        "logarithm, the cosine of the two"},
       {K::cancelled_branch,
        "cancelled_branch",

@@ -72,6 +72,7 @@ struct OperatorCheck {
   double number(std::string_view name) const { return numbers.find(name)->second; }
   std::int64_t count(std::string_view name) const { return static_cast<std::int64_t>(number(name)); }
   const std::string& word(std::string_view name) const { return words.find(name)->second; }
+  bool operator==(const OperatorCheck&) const = default;
 };
 
 /// Reads {"name": …, arguments}; "relative_to" holds the arguments that another check has, by which it is divided.

@@ -222,6 +222,31 @@ std::string why_not_recorded(const Statistic& leaf, const Config& config) {
   }
 }
 
+NumberSource source_of(const Statistic& leaf, const Config& config) {
+  const std::string step = std::to_string(leaf.step.in(config.train.steps));
+  const std::string block = std::to_string(leaf.block.in(config.model.depth));
+  switch (leaf.kind) {
+    case K::final_loss:
+    case K::trains: return {"summary.json", "final_loss", "", ""};
+    case K::capped_loss: return {"summary.json", "final_loss; first_loss", "", ""};
+    case K::first_loss: return {"summary.json", "first_loss", "", ""};
+    case K::above_unigram: return {"summary.json", "final_loss; first_loss; unigram_entropy", "", ""};
+    case K::verdict_is: return {"summary.json", "verdict", "", ""};
+    case K::spike_count: return {"summary.json", "spikes/" + leaf.series, "", ""};
+    case K::loss_noise: return {"steps.csv", "loss", fmt::format("{} on", leaf.from), ""};
+    case K::step_value: return {"steps.csv", leaf.column, step, ""};
+    case K::layer_value: return {"layers.csv", leaf.column, step, block};
+    case K::over_layers:
+    case K::depth_rate:
+    case K::depth_exponent:
+    case K::depth_correlation: return {"layers.csv", leaf.column, step, "all"};
+    case K::first_last_ratio: return {"layers.csv", leaf.column, step, fmt::format("1; {}", config.model.depth)};
+    case K::tensor_value: return {"tensors.csv", leaf.column, step, fmt::format("block.{}.{}", block, leaf.tensor)};
+    case K::quantity_value: return {"quantities.csv", leaf.quantity, step, leaf.has_block ? block : ""};
+    default: throw std::logic_error("not a leaf");
+  }
+}
+
 double read_leaf(const Statistic& leaf, const RecordedRun& run) {
   switch (leaf.kind) {
     case K::final_loss: return final_loss(run);

@@ -7,15 +7,17 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "checks/checks.h"
 #include "claims/claim.h"
 #include "claims/outcome.h"
+#include "claims/verdict_table.h"
+#include "command/check_pool.h"
 #include "command/command.h"
 #include "command/run_pool.h"
 #include "core/interrupt.h"
 #include "core/numbers.h"
 #include "output/log.h"
 #include "output/text_table.h"
+#include "report/claims_page.h"
 
 namespace gradflow {
 namespace {
@@ -31,21 +33,6 @@ struct Options {
 };
 
 ClaimLength length_of(const Options& options) { return options.quick ? ClaimLength::quick : ClaimLength::full; }
-
-/// Loads every file; the faults of all of them come in one report.
-std::vector<Claim> load_all(const std::vector<std::string>& files, ClaimLength length) {
-  std::vector<Claim> claims;
-  std::vector<std::string> faults;
-  for (const std::string& file : files) {
-    try {
-      claims.push_back(load_claim(file, length));
-    } catch (const Error& error) {
-      faults.insert(faults.end(), error.lines().begin(), error.lines().end());
-    }
-  }
-  if (!faults.empty()) throw Error(std::move(faults));
-  return claims;
-}
 
 std::string setup_of(const Claim& claim) {
   if (claim.check) return fmt::format("check {}", claim.check->row->name);
@@ -67,7 +54,7 @@ Json json_of(const Claim& claim) {
 }
 
 Exit list(const Options& options) {
-  const std::vector<Claim> claims = load_all(claim_files(options.from), length_of(options));
+  const std::vector<Claim> claims = load_claims(claim_files(options.from), length_of(options));
   if (options.json) {
     Json json = Json::array();
     for (const Claim& claim : claims) json.push_back(json_of(claim));
@@ -109,7 +96,7 @@ std::string description(const Claim& claim) {
 }
 
 Exit show(const Options& options) {
-  const std::vector<Claim> claims = load_all(claim_files_named(options.ids, options.from), length_of(options));
+  const std::vector<Claim> claims = load_claims(claim_files_named(options.ids, options.from), length_of(options));
   if (options.json) {
     Json json = Json::array();
     for (const Claim& claim : claims) json.push_back(json_of(claim));
@@ -122,17 +109,21 @@ Exit show(const Options& options) {
 
 /// How the command would be written again.
 std::string command_of(const Options& options) {
+  const Options defaults;
   std::string text = "gradflow claims run";
   for (const std::string& id : options.ids) text += ' ' + id;
   if (options.all) text += " --all";
   if (options.quick) text += " --quick";
-  return text + " --out " + options.out;
+  if (options.from != defaults.from) text += " --from " + options.from;
+  if (options.jobs != defaults.jobs) text += fmt::format(" --jobs {}", options.jobs);
+  if (options.out != defaults.out) text += " --out " + options.out;
+  return text;
 }
 
 Exit run(const Options& options) {
   if (options.all == !options.ids.empty())
     throw Error("claims run: name claims, or write --all; gradflow claims list shows them", Exit::usage);
-  const std::vector<Claim> claims = load_all(
+  const std::vector<Claim> claims = load_claims(
       options.all ? claim_files(options.from) : claim_files_named(options.ids, options.from), length_of(options));
 
   std::vector<Config> configs;
@@ -141,22 +132,27 @@ Exit run(const Options& options) {
   catch_interrupts();
   const std::vector<PooledRun> pooled = run_pool(configs, options.out + "/runs", options.jobs, log);
 
+  const std::vector<std::vector<CheckNumber>> checked = run_checks(claims, options.jobs);
+
+  const std::string command = command_of(options);
   std::vector<ClaimOutcome> outcomes;
   auto next = pooled.begin();
-  for (const Claim& claim : claims) {
-    if (claim.check) {
-      outcomes.push_back(judge_check(claim, [&](std::int64_t seed) { return run_check(*claim.check, seed); }));
-      continue;
-    }
+  for (std::size_t i = 0; i < claims.size(); ++i) {
     std::vector<ClaimRun> runs;
-    for (std::size_t cell = 0; cell < claim.cells.size(); ++cell, ++next) runs.push_back({next->folder, next->failure});
-    outcomes.push_back(judge_runs(claim, runs));
+    for (std::size_t cell = 0; cell < claims[i].cells.size(); ++cell, ++next)
+      runs.push_back({next->folder, next->failure});
+    outcomes.push_back(claims[i].check ? judge_check(claims[i], checked[i]) : judge_runs(claims[i], runs));
+    outcomes.back().command = command;
   }
-  write_outcomes(outcomes, options.out, command_of(options));
+  const EarlierOutcomes earlier = earlier_outcomes(options.out, outcomes);
+  for (const std::string& dropped : earlier.dropped) log.warning("left out of the table: " + dropped);
+  const std::vector<ClaimOutcome> all = joined(outcomes, earlier.outcomes);
+  write_outcomes(all, options.out);
+  write_claims_report(all, options.out);
   if (options.json)
     fmt::print("{}\n", outcomes_json(outcomes).dump(2));
   else
-    fmt::print("{}\ntable, CSV and numbers in {}\n", outcomes_text(outcomes), options.out);
+    fmt::print("{}\ntable, pictures and numbers in {}\n", outcomes_text(outcomes), options.out);
   const bool failed = std::any_of(outcomes.begin(), outcomes.end(),
                                   [](const ClaimOutcome& outcome) { return !outcome.failure.empty(); });
   return failed ? Exit::cell_failed : Exit::done;
@@ -197,7 +193,8 @@ void add_claims(CLI::App& program, Action& action) {
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
   command->footer(
-      "Runs that are finished are not made again. Exit code 4 when a run failed; its claims are undecided then.");
+      "Runs that are finished are not made again, and the table keeps the verdicts of claims that are not named now.\n"
+      "Exit code 4 when a run failed; its claims are undecided then.");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 
