@@ -13,7 +13,7 @@ namespace {
 
 // Pixels.
 constexpr double width = 760, left = 176, right = 730, heading = 54, text_line = 15, strip_height = 16,
-                 below_strip = 26, character = 6.1;
+                 below_strip = 26, character = 5.6;
 constexpr std::string_view ink = "#1a1d21", pale = "#565d67", rule = "#9aa2ac";
 
 std::string at(double value) {
@@ -105,7 +105,7 @@ class Drawing {
         R"svg(<text x="14" y="22" font-size="14" font-weight="600">{4}</text>)svg"
         R"svg(<rect x="14" y="31" width="18" height="9" fill="#d3d9e0"/><text x="37" y="40" fill="{7}">reproduced here</text>)svg"
         R"svg(<rect x="130" y="31" width="18" height="9" fill="url(#{2}-h)"/><text x="153" y="40" fill="{7}">refuted here</text>)svg"
-        R"svg(<circle cx="234" cy="36" r="2.2" fill="{7}"/><text x="242" y="40" fill="{7}">a seed</text>)svg"
+        R"svg(<circle cx="234" cy="36" r="2.6" fill="#fff" stroke="{3}" stroke-width="1.2"/><text x="242" y="40" fill="{7}">a seed</text>)svg"
         R"svg(<path d="M290 36h26M303 31v10" stroke="{3}" stroke-width="2"/><text x="322" y="40" fill="{7}">mean and 95 % interval</text>)svg"
         "\n{8}</svg>\n",
         at(width), at(top_ + 4), id_, ink, escaped_html(title), escaped_html(told), rule, pale, text_);
@@ -120,10 +120,10 @@ class Drawing {
   void strip(const VerdictStrip& each) {
     const ClaimOutcome& outcome = *each.outcome;
     const Claim& claim = *outcome.claim;
-    const double id_width = character * 1.12 * static_cast<double>(claim.id.size()) + 10;
+    const double id_end = 24 + character * 1.1 * static_cast<double>(claim.id.size()), start = std::max(left, id_end);
     top_ += text_line;
     add(R"(<text x="14" y="{}"><tspan font-weight="600">{}</tspan><tspan x="{}">{}</tspan></text>)", at(top_),
-        escaped_html(claim.id), at(14 + id_width), escaped_html(fitting(claim.statement, width - 24 - id_width)));
+        escaped_html(claim.id), at(start), escaped_html(fitting(claim.statement, width - 10 - start)));
     if (!each.remark.empty()) {
       top_ += text_line;
       add(R"(<text x="{}" y="{}" fill="{}">{}</text>)", at(left), at(top_), pale,
@@ -159,9 +159,6 @@ class Drawing {
     shade(outcome.claim->criterion.reproduced, "#d3d9e0");
     shade(outcome.claim->criterion.refuted, fmt::format("url(#{}-h)", id_));
     const double middle = top_ + strip_height / 2;
-    for (const double value : outcome.results())
-      if (std::isfinite(value))
-        add(R"(<circle cx="{}" cy="{}" r="2.2" fill="{}" fill-opacity=".75"/>)", at(axis.x(value)), at(middle), pale);
     double mean_x = (left + right) / 2;
     if (outcome.judgement.value && outcome.judgement.interval) {
       mean_x = axis.x(*outcome.judgement.value);
@@ -169,6 +166,10 @@ class Drawing {
           at(middle), at(axis.x(outcome.judgement.interval->high)), at(mean_x), at(top_ - 2), at(strip_height + 4),
           ink);
     }
+    for (const double value : outcome.results())
+      if (std::isfinite(value))
+        add(R"(<circle cx="{}" cy="{}" r="2.6" fill="#fff" stroke="{}" stroke-width="1.2"/>)", at(axis.x(value)),
+            at(middle), ink);
     labels(outcome, axis, mean_x, bounds);
   }
 

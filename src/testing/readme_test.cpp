@@ -1,15 +1,19 @@
 // The tables in README.md are generated: each stands between <!-- NAME:begin --> and <!-- NAME:end -->.
 // After a change: GRADFLOW_UPDATE_README=1 scripts/test -R Readme
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <sstream>
 #include <string>
 
 #include "analysis/comparison.h"
 #include "claims/operators.h"
 #include "claims/statistic.h"
+#include "claims/verdict_table.h"
 #include "config/compatibility.h"
 #include "config/quantities.h"
 #include "config/schema.h"
@@ -40,6 +44,32 @@ std::string comparison_table() {
   return table;
 }
 
+std::optional<MeanInterval> interval_of(const VerdictRow& row) {
+  if (!row.low || !row.high) return std::nullopt;
+  return MeanInterval{row.value.value_or(0), *row.low, *row.high};
+}
+
+/// The claims that README.md names in a line "<!-- verdicts of: ID ID … -->", as results/claims has them.
+std::string verdicts_table() {
+  const std::string readme = read_file("README.md"), start = "<!-- verdicts of: ";
+  const std::size_t from = readme.find(start) + start.size();
+  std::istringstream ids(readme.substr(from, readme.find(" -->", from) - from));
+  const std::vector<VerdictRow> rows = read_verdicts("results/claims/claims.csv");
+  std::string table = "| claim | verdict | value | 95 % interval |\n| --- | --- | --- | --- |\n";
+  for (std::string id; ids >> id;) {
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const VerdictRow& each) { return each.id == id; });
+    const std::string path = "configs/claims/" + id + ".json";
+    if (row == rows.end()) {
+      ADD_FAILURE() << "results/claims/claims.csv has no verdict on " << id;
+      continue;
+    }
+    const ClaimJudgement judgement{.value = row->value, .interval = interval_of(*row)};
+    table += fmt::format("| {} ([{}]({})) | {} | {} | {} |\n", load_claim(path).statement, id, path, row->verdict,
+                         value_text(row->value), interval_text(judgement));
+  }
+  return table;
+}
+
 class Readme : public ::testing::TestWithParam<Block> {};
 
 TEST_P(Readme, HoldsTheGeneratedTable) {
@@ -60,8 +90,9 @@ TEST_P(Readme, HoldsTheGeneratedTable) {
 
 INSTANTIATE_TEST_SUITE_P(Tables, Readme,
                          ::testing::Values(Block{"keys", key_table}, Block{"compatibility", compatibility_table},
-                                           Block{"files", files_table}, Block{"comparison", comparison_table},
-                                           Block{"statistics", statistics_table}, Block{"operators", operators_table},
+                                           Block{"files", files_table}, Block{"verdicts", verdicts_table},
+                                           Block{"comparison", comparison_table}, Block{"statistics", statistics_table},
+                                           Block{"operators", operators_table},
                                            Block{"steps", [] { return column_table(steps_columns()); }},
                                            Block{"layers", [] { return column_table(layers_columns()); }},
                                            Block{"spikes", [] { return column_table(spikes_columns()); }},
