@@ -173,7 +173,7 @@ std::span<const Column> claims_columns() { return columns; }
 std::vector<VerdictRow> read_verdicts(const std::string& path) {
   std::vector<VerdictRow> rows;
   for (const EarlierRow& row : read_rows(path))
-    rows.push_back({row.id, row.verdict, row.value, row.low, row.high, row.seeds});
+    rows.push_back({row.id, row.verdict, row.command, row.value, row.low, row.high, row.seeds});
   return rows;
 }
 

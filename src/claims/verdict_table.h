@@ -17,7 +17,7 @@ std::span<const Column> claims_columns();
 
 /// A row of claims.csv, as far as others show it.
 struct VerdictRow {
-  std::string id, verdict;
+  std::string id, verdict, command;
   std::optional<double> value, low, high;
   std::int64_t seeds = 0;
 };

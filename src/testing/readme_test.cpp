@@ -55,18 +55,24 @@ std::string verdicts_table() {
   const std::size_t from = readme.find(start) + start.size();
   std::istringstream ids(readme.substr(from, readme.find(" -->", from) - from));
   const std::vector<VerdictRow> rows = read_verdicts("results/claims/claims.csv");
-  std::string table = "| claim | verdict | value | 95 % interval |\n| --- | --- | --- | --- |\n";
+  std::string table = "| claim | criterion | verdict | value | 95 % interval |\n| --- | --- | --- | --- | --- |\n";
+  std::vector<std::string> commands;
   for (std::string id; ids >> id;) {
     const auto row = std::find_if(rows.begin(), rows.end(), [&](const VerdictRow& each) { return each.id == id; });
-    const std::string path = "configs/claims/" + id + ".json";
     if (row == rows.end()) {
       ADD_FAILURE() << "results/claims/claims.csv has no verdict on " << id;
       continue;
     }
+    if (std::find(commands.begin(), commands.end(), row->command) == commands.end()) commands.push_back(row->command);
+    const std::string path = "configs/claims/" + id + ".json";
+    const Claim claim = load_claim(path);
     const ClaimJudgement judgement{.value = row->value, .interval = interval_of(*row)};
-    table += fmt::format("| {} ([{}]({})) | {} | {} | {} |\n", load_claim(path).statement, id, path, row->verdict,
-                         value_text(row->value), interval_text(judgement));
+    table += fmt::format("| {} ([{}]({})) | {} | {} | {} | {} |\n", claim.statement, id, path, claim.criterion.words(),
+                         row->verdict, value_text(row->value), interval_text(judgement));
   }
+  table += "\nMade by";
+  for (const std::string& command : commands) table += fmt::format(" `{}`", command);
+  table += ".\n";
   return table;
 }
 
