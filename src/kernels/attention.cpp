@@ -11,6 +11,7 @@
 #include <limits>
 #include <numbers>
 
+#include "kernels/prefetch.h"
 #include "kernels/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -28,16 +29,19 @@ constexpr std::size_t most_accumulators = 16;
 constexpr std::size_t most_accumulators = 8;
 #endif
 
-/// How the scalars a(u, k) of a small product lie in memory.
+/// How the scalars a(u, k) of a small product lie in memory: from u to u + 1 `fixed` floats, or `step` where that is 0.
+/// A step that the compiler does not know costs as much as the arithmetic: sixteen addresses for sixteen outputs.
+template <std::size_t fixed>
 struct Scalars {
   const float* at;
-  std::size_t per_output;  ///< step from u to u + 1
-  std::size_t per_term;    ///< step from k to k + 1
+  std::size_t per_term;  ///< from k to k + 1
+  std::size_t step = fixed;
+  constexpr std::size_t per_output() const { return fixed != 0 ? fixed : step; }
 };
 
 /// out[u·out_step …] (+)= factor·Σ_k a(u, k)·b[k·b_step …] for `count` outputs, each one vector.
-template <std::size_t count, bool add>
-HWY_INLINE void outputs(const Scalars& a, const float* b, std::size_t b_step, std::size_t terms, float factor,
+template <std::size_t count, bool add, std::size_t fixed>
+HWY_INLINE void outputs(const Scalars<fixed>& a, const float* b, std::size_t b_step, std::size_t terms, float factor,
                         float* out, std::size_t out_step) {
   const Tag d;
   Vector sums[count];
@@ -46,18 +50,18 @@ HWY_INLINE void outputs(const Scalars& a, const float* b, std::size_t b_step, st
   for (std::size_t k = 0; k < terms; ++k, scalars += a.per_term, b += b_step) {
     const Vector row = hn::LoadU(d, b);
 #pragma GCC unroll 16
-    for (std::size_t u = 0; u < count; ++u) sums[u] = hn::MulAdd(hn::Set(d, scalars[u * a.per_output]), row, sums[u]);
+    for (std::size_t u = 0; u < count; ++u) sums[u] = hn::MulAdd(hn::Set(d, scalars[u * a.per_output()]), row, sums[u]);
   }
   for (std::size_t u = 0; u < count; ++u)
     hn::StoreU(add ? sums[u] : hn::Mul(sums[u], hn::Set(d, factor)), d, out + u * out_step);
 }
 
 /// The same for any number of outputs.
-template <bool add>
-HWY_INLINE void small_product(Scalars a, const float* b, std::size_t b_step, std::size_t terms, float factor,
+template <bool add, std::size_t fixed>
+HWY_INLINE void small_product(Scalars<fixed> a, const float* b, std::size_t b_step, std::size_t terms, float factor,
                               float* out, std::size_t out_step, std::size_t count) {
   const auto step = [&](std::size_t done) {
-    a.at += done * a.per_output;
+    a.at += done * a.per_output();
     out += done * out_step;
     count -= done;
   };
@@ -193,8 +197,15 @@ HWY_INLINE float query_factor(const AttentionShape& shape) {
 /// scores [end, lanes] of the block of queries that begins at `first`.
 HWY_INLINE void block_scores(const Head& head, std::size_t first, std::size_t end, const float* rows,
                              const float* lanes, float* scores) {
-  small_product<false>({rows, head.padded_width, 1}, lanes + first, head.padded_tokens, head.width, 1, scores,
-                       lane_count, end);
+  const auto product = [&](const auto& scalars) HWY_ATTR {
+    small_product<false>(scalars, lanes + first, head.padded_tokens, head.width, 1, scores, lane_count, end);
+  };
+  switch (head.padded_width) {
+    case 16: return product(Scalars<16>{rows, 1});
+    case 32: return product(Scalars<32>{rows, 1});
+    case 64: return product(Scalars<64>{rows, 1});
+    default: return product(Scalars<0>{rows, 1, head.padded_width});
+  }
 }
 
 void softmax_block(const Head& head, std::size_t first, const Seen& seen, float* shift, float* inverse) {
@@ -241,7 +252,7 @@ void AttentionForward(const AttentionShape& shape, const float* qkv, const Atten
         const Seen seen = keys_seen(shape, first, keys);
         block_scores(head, first, seen.end, head.key, head.query_t, head.scores);
         softmax_block(head, first, seen, shift, inverse);
-        small_product<false>({head.value, 1, head.padded_width}, head.scores, lane_count, seen.end, 1,
+        small_product<false>(Scalars<1>{head.value, head.padded_width}, head.scores, lane_count, seen.end, 1,
                              head.out_t + first, head.padded_tokens, head.width);
         const Vector factor = hn::LoadU(d, inverse + first);
         for (std::size_t c = 0; c < head.width; ++c) {
@@ -279,19 +290,22 @@ void softmax_gradient_block(const Head& head, std::size_t first, const Seen& see
 HWY_INLINE void add_to_rows(const Head& head, const float* scalars, const float* rows, std::size_t first,
                             std::size_t end, float* to) {
   for (std::size_t c = 0; c < head.width; c += lane_count)
-    small_product<true>({scalars, lane_count, 1}, rows + first * head.padded_width + c, head.padded_width, lane_count,
-                        1, to + c, head.padded_width, end);
+    small_product<true>(Scalars<lane_count>{scalars, 1}, rows + first * head.padded_width + c, head.padded_width,
+                        lane_count, 1, to + c, head.padded_width, end);
 }
 
 void AttentionBackward(const AttentionShape& shape, const float* qkv, const AttentionBiases& biases,
                        const std::int64_t* visible, const float* out_gradient, const float* statistics,
                        float* qkv_gradient, float* scratch) {
-  const std::size_t width = shape.width, row = 3 * width;
+  const std::size_t width = shape.width, row = 3 * width, of_sequence = shape.tokens * row;
   const float to_scores = 1 / std::sqrt(static_cast<float>(shape.head_width()));
   Head head(shape, scratch);
   const std::size_t matrix = head.padded_tokens * head.padded_width * sizeof(float);
   for (std::size_t s = 0; s < shape.sequences; ++s) {
     const std::size_t keys = visible != nullptr ? static_cast<std::size_t>(visible[s]) : shape.tokens;
+    // Heads read single lines of every row, which no processor foresees.
+    Prefetch following(qkv + (s + 1) * of_sequence, s + 1 < shape.sequences ? of_sequence : 0,
+                       shape.heads * (head.padded_tokens / lane_count));
     for (std::size_t h = 0; h < shape.heads; ++h) {
       const std::size_t column = h * head.width;
       const float* const of_head = qkv + s * shape.tokens * row + column;
@@ -307,14 +321,15 @@ void AttentionBackward(const AttentionShape& shape, const float* qkv, const Atte
       const float* const shift = statistics + (s * shape.heads + h) * 2 * head.padded_tokens;
       const float* const inverse = shift + head.padded_tokens;
       for (std::size_t first = 0; first < shape.tokens; first += lane_count) {
+        following.next();
         const Seen seen = keys_seen(shape, first, keys);
         block_scores(head, first, seen.end, head.key, head.query_t, head.scores);
         block_scores(head, first, seen.end, head.value, head.gradient_t, head.score_gradients);
         softmax_gradient_block(head, first, seen, shift, inverse);
         add_to_rows(head, head.scores, head.gradient, first, seen.end, head.value_gradient);
         add_to_rows(head, head.score_gradients, head.query, first, seen.end, head.key_gradient);
-        small_product<false>({head.key, 1, head.padded_width}, head.score_gradients, lane_count, seen.end, to_scores,
-                             head.query_gradient_t + first, head.padded_tokens, head.width);
+        small_product<false>(Scalars<1>{head.key, head.padded_width}, head.score_gradients, lane_count, seen.end,
+                             to_scores, head.query_gradient_t + first, head.padded_tokens, head.width);
       }
       float* const gradient = qkv_gradient + s * shape.tokens * row + column;
       to_rows(head, head.query_gradient_t, head.gradient);

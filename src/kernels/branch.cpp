@@ -7,6 +7,7 @@
 #include "kernels/attention.h"
 #include "kernels/elementwise.h"
 #include "kernels/matrix.h"
+#include "kernels/prefetch.h"
 
 namespace gradflow {
 namespace {
@@ -61,6 +62,8 @@ class AttentionBranch final : public Branch {
   void backward(const Chunk& chunk, const float* z, const float* df, float* dz) override {
     const Kept kept = kept_of(chunk);
     float* const qkv_gradient = workspace_.wide_gradient;
+    // Of the first sequence; the kernel fetches the others ahead by itself.
+    Prefetch(kept.qkv, workspace_.batch_tokens() * 3 * width_, 1).next();
     add_weight_gradient(out_map(chunk), df, kept.attended, out_.gradient);
     linear_input_gradient(out_map(chunk), df, out_.value, workspace_.inner_gradient, /*add=*/false);
     attention_backward(shape(chunk), kept.qkv, biases(), visible(chunk), workspace_.inner_gradient, kept.statistics,

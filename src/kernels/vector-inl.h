@@ -7,6 +7,7 @@
 #define GRADFLOW_KERNELS_VECTOR_INL_H
 #endif
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <cstddef>
@@ -76,7 +77,9 @@ HWY_INLINE Vector exp2(Vector x) {
   const hn::RebindToSigned<Tag> integers;
   const Vector lowest = hn::Set(d, -126.0f);
   x = hn::IfThenElse(hn::Lt(x, lowest), lowest, x);
-  const Vector whole = hn::Round(x);
+  // A float this large has no bits behind the point: the addition rounds x and leaves it as an integer in the low bits.
+  const Vector rounder = hn::Set(d, 12582912.0f);  // 1.5·2^23
+  const Vector rounded = hn::Add(x, rounder), whole = hn::Sub(rounded, rounder);
   const Vector r = hn::Sub(x, whole);  // in [-1/2, 1/2]
   // Fitted for the least relative error.
   Vector p = hn::Set(d, 1.5345811e-4f);
@@ -86,7 +89,7 @@ HWY_INLINE Vector exp2(Vector x) {
   p = hn::MulAdd(p, r, hn::Set(d, 2.40226462e-1f));
   p = hn::MulAdd(p, r, hn::Set(d, 6.93147182e-1f));
   p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
-  const auto exponent = hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(integers, whole), hn::Set(integers, 127)));
+  const auto exponent = hn::ShiftLeft<23>(hn::Add(hn::BitCast(integers, rounded), hn::Set(integers, 127)));
   return hn::Mul(p, hn::BitCast(d, exponent));
 }
 

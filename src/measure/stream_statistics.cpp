@@ -8,11 +8,17 @@
 namespace gradflow {
 namespace {
 
-/// The stream as rows by features, in a dtype the reductions take.
-at::Tensor matrix_of(const at::Tensor& x) {
-  const at::Tensor matrix = as_rows(x);
-  return (matrix.scalar_type() == at::kBFloat16 ? matrix.to(at::kFloat) : matrix).contiguous();
-}
+/// The numbers of a stream one behind the other, in a dtype the reductions take, and how many rows (as_rows) they are.
+/// Tensors of many steps and segments pass here: no view is made of one that can be read as it is.
+struct Matrix {
+  explicit Matrix(const at::Tensor& x) : values(x), features(features_of(x)) {
+    if (values.scalar_type() == at::kBFloat16) values = values.to(at::kFloat);
+    if (!values.is_contiguous()) values = values.contiguous();
+    rows = features == 0 ? 0 : values.numel() / features;
+  }
+  at::Tensor values;
+  std::int64_t rows, features;
+};
 
 /// Which rows count; null: all.
 const bool* real_rows(const at::Tensor& real, at::Tensor& keep_alive) {
@@ -21,16 +27,16 @@ const bool* real_rows(const at::Tensor& real, at::Tensor& keep_alive) {
   return keep_alive.data_ptr<bool>();
 }
 
-RowSums cpu_row_sums(const at::Tensor& matrix, const bool* real) {
-  const auto count = static_cast<std::size_t>(matrix.size(0)), features = static_cast<std::size_t>(matrix.size(1));
-  return matrix.scalar_type() == at::kDouble ? row_sums(matrix.data_ptr<double>(), count, features, real)
-                                             : row_sums(matrix.data_ptr<float>(), count, features, real);
+RowSums cpu_row_sums(const Matrix& matrix, const bool* real) {
+  const auto count = static_cast<std::size_t>(matrix.rows), features = static_cast<std::size_t>(matrix.features);
+  return matrix.values.scalar_type() == at::kDouble ? row_sums(matrix.values.data_ptr<double>(), count, features, real)
+                                                    : row_sums(matrix.values.data_ptr<float>(), count, features, real);
 }
 
-double cpu_squares(const at::Tensor& matrix) {
-  const auto count = static_cast<std::size_t>(matrix.numel());
-  return matrix.scalar_type() == at::kDouble ? sum_of_squares(matrix.data_ptr<double>(), count)
-                                             : sum_of_squares(matrix.data_ptr<float>(), count);
+double cpu_squares(const Matrix& matrix) {
+  const auto count = static_cast<std::size_t>(matrix.values.numel());
+  return matrix.values.scalar_type() == at::kDouble ? sum_of_squares(matrix.values.data_ptr<double>(), count)
+                                                    : sum_of_squares(matrix.values.data_ptr<float>(), count);
 }
 
 }  // namespace
@@ -58,14 +64,14 @@ void StreamMeter::add(std::size_t segment, Sum first, std::initializer_list<doub
 }
 
 void StreamMeter::add_rows(std::size_t segment, const at::Tensor& x, const at::Tensor& real) {
-  const at::Tensor matrix = matrix_of(x);
-  if (!stays_on_device(matrix)) {
+  if (!stays_on_device(x)) {
+    const Matrix matrix(x);
     at::Tensor keep_alive;
     const RowSums row = cpu_row_sums(matrix, real_rows(real, keep_alive));
     add(segment, rows, {row.rows, row.sum, row.squares, row.variance_sum});
     return;
   }
-  const at::Tensor values = matrix.to(at::kDouble);
+  const at::Tensor values = as_rows(x).to(at::kDouble);
   const at::Tensor counted =
       real.defined() ? real.reshape({-1}).to(at::kDouble) : at::ones({values.size(0)}, values.options());
   const at::Tensor deviation = values - values.mean(1, /*keepdim=*/true);
@@ -76,14 +82,14 @@ void StreamMeter::add_rows(std::size_t segment, const at::Tensor& x, const at::T
 }
 
 void StreamMeter::add_squares(std::size_t segment, Sum which, const at::Tensor& x, const at::Tensor& real) {
-  const at::Tensor matrix = matrix_of(x);
-  if (!stays_on_device(matrix)) {
+  if (!stays_on_device(x)) {
+    const Matrix matrix(x);
     at::Tensor keep_alive;
     const bool* counted = real_rows(real, keep_alive);
     add(segment, which, {counted == nullptr ? cpu_squares(matrix) : cpu_row_sums(matrix, counted).squares});
     return;
   }
-  at::Tensor squares_of_rows = matrix.to(at::kDouble).square().sum(1);
+  at::Tensor squares_of_rows = as_rows(x).to(at::kDouble).square().sum(1);
   if (real.defined()) squares_of_rows = squares_of_rows * real.reshape({-1});
   sums_[static_cast<std::int64_t>(segment)][which].add_(squares_of_rows.sum());
 }
@@ -93,13 +99,13 @@ void StreamMeter::forward_done(std::size_t segment, const Stream& input, const S
   Shape& shape = shapes_[segment];
   if (shape.has_stream) {
     add_rows(segment, output.x, batch.real);
-    shape.features = static_cast<double>(as_rows(output.x).size(1));
+    shape.features = static_cast<double>(features_of(output.x));
   }
   shape.has_norm_input = inside.norm_input.defined();
   if (shape.has_norm_input) {
     // What enters norm_in is the stream that the segment before has just measured.
     shape.norm_input_is_stream = input.x.defined() && inside.norm_input.data_ptr() == input.x.data_ptr();
-    shape.norm_input_features = static_cast<double>(as_rows(inside.norm_input).size(1));
+    shape.norm_input_features = static_cast<double>(features_of(inside.norm_input));
     if (!shape.norm_input_is_stream) add_squares(segment, norm_input_squares, inside.norm_input, batch.real);
   }
   shape.has_branch = inside.branch.defined();

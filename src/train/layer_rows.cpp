@@ -51,17 +51,21 @@ std::vector<LayerRow> layer_rows(Stack& stack, const StepResult& result, const s
   return rows;
 }
 
-std::optional<double> measured_value(const LayerRow& row, std::string_view column) {
-  const StreamStatistics& stream = row.stream;
-  const std::pair<std::string_view, std::optional<double>> columns[] = {
-      {"norm_input_rms", stream.norm_input_rms},     {"stream_mean", stream.stream_mean},
-      {"stream_variance", stream.stream_variance},   {"stream_rms", stream.stream_rms},
-      {"stream_grad_norm", stream.stream_grad_norm}, {"branch_rms", stream.branch_rms},
-      {"branch_ratio", stream.branch_ratio}};
-  for (const auto& [name, value] : columns)
-    if (name == column) return value;
-  const std::optional<Detail> detail = choice_named<Detail>(column);
-  return detail ? row.details[static_cast<std::size_t>(*detail)] : std::nullopt;
+std::optional<MeasuredColumn> measured_column(std::string_view name) {
+  constexpr std::pair<std::string_view, std::optional<double> StreamStatistics::*> columns[] = {
+      {"norm_input_rms", &StreamStatistics::norm_input_rms},     {"stream_mean", &StreamStatistics::stream_mean},
+      {"stream_variance", &StreamStatistics::stream_variance},   {"stream_rms", &StreamStatistics::stream_rms},
+      {"stream_grad_norm", &StreamStatistics::stream_grad_norm}, {"branch_rms", &StreamStatistics::branch_rms},
+      {"branch_ratio", &StreamStatistics::branch_ratio}};
+  for (const auto& [column, member] : columns)
+    if (column == name) return MeasuredColumn{.stream = member};
+  const std::optional<Detail> detail = choice_named<Detail>(name);
+  return detail ? std::optional(MeasuredColumn{.detail = static_cast<std::size_t>(*detail)}) : std::nullopt;
+}
+
+std::optional<double> measured_value(const LayerRow& row, std::string_view name) {
+  const std::optional<MeasuredColumn> column = measured_column(name);
+  return column ? column->of(row) : std::nullopt;
 }
 
 std::vector<ParameterNumbers> tensor_numbers(const StepResult& result) {

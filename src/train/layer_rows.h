@@ -33,8 +33,20 @@ struct LayerRow {
 std::vector<LayerRow> layer_rows(Stack& stack, const StepResult& result, const std::vector<StreamStatistics>& stream,
                                  const std::vector<Details>& details = {});
 
-/// The measured column of layers.csv of that name; absent for an empty cell and for names of no measured number.
-std::optional<double> measured_value(const LayerRow& row, std::string_view column);
+/// Where a measured column of layers.csv stands in a row.
+struct MeasuredColumn {
+  std::optional<double> StreamStatistics::*stream = nullptr;  ///< null: it is detail number `detail`
+  std::size_t detail = 0;
+
+  const std::optional<double>& of(const LayerRow& row) const {
+    return stream != nullptr ? row.stream.*stream : row.details[detail];
+  }
+};
+
+/// The column of that name; absent for names of no measured number.
+std::optional<MeasuredColumn> measured_column(std::string_view name);
+/// Its value in one row; absent for an empty cell and for names of no measured number.
+std::optional<double> measured_value(const LayerRow& row, std::string_view name);
 
 /// The numbers of each parameter tensor, in the order of the store's entries.
 std::vector<ParameterNumbers> tensor_numbers(const StepResult& result);

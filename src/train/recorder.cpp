@@ -66,6 +66,12 @@ Recorder::Recorder(const Config& config, Stack& stack, at::Device device, std::s
       watch_(config.record.spikes, names_of_rows(stack.layout())),
       folder_(std::move(folder)),
       start_(Clock::now()) {
+  for (std::size_t c = 0; c < layers_columns().size(); ++c) {
+    const std::string_view name = layers_columns()[c].name;
+    if (name == "nonfinite") nonfinite_cell_ = c;
+    if (const auto column = measured_column(name); column && columns_.contains(name))
+      measured_cells_.emplace_back(c, *column);
+  }
   if (std::set<Detail> details = details_among(columns_); !details.empty())
     details_.emplace(config, stack.layout(), std::move(details));
 }
@@ -267,6 +273,7 @@ std::vector<Cell> Recorder::step_cells(const StepResult& result) const {
 void Recorder::write_layers(std::int64_t step, const std::vector<LayerRow>& rows) {
   std::vector<Cell> cells(layers_columns().size());
   for (const LayerRow& row : rows) {
+    cells[nonfinite_cell_] = {};
     const ParameterNumbers& p = row.parameters;
     const Cell front[] = {step,
                           row.layer,
@@ -276,13 +283,8 @@ void Recorder::write_layers(std::int64_t step, const std::vector<LayerRow>& rows
                           cell(p.update_norm),
                           cell(p.update_ratio)};
     std::copy(std::begin(front), std::end(front), cells.begin());
-    for (std::size_t c = std::size(front); c < cells.size(); ++c) {
-      const std::string_view column = layers_columns()[c].name;
-      if (column == "nonfinite")
-        cells[c] = p.nonfinite ? Cell{*p.nonfinite} : Cell{};
-      else
-        cells[c] = selected(column) ? cell(measured_value(row, column)) : Cell{};
-    }
+    for (const auto& [c, column] : measured_cells_) cells[c] = cell(column.of(row));
+    if (p.nonfinite) cells[nonfinite_cell_] = *p.nonfinite;
     files_->layers.write(cells);
   }
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/spike_watch.h"
@@ -80,12 +81,13 @@ class Recorder final : public Observer, private Watcher {
   void write_spikes(const std::vector<SpikeRow>& rows);
   void flush_when_due();
   void flush();
-  bool selected(std::string_view column) const { return columns_.contains(column); }
 
   const Config& config_;
   Stack& stack_;
   StreamMeter meter_;
   std::set<std::string_view> columns_;  // measured columns of layers.csv that are filled
+  std::vector<std::pair<std::size_t, MeasuredColumn>> measured_cells_;  // and where they stand
+  std::size_t nonfinite_cell_ = 0;
   std::optional<DetailMeter> details_;  // where columns of the set `all` are among them
   SpikeWatch watch_;
   StepSpikes spikes_;
