@@ -2,7 +2,9 @@
 
 #include <cmath>
 #include <numeric>
+#include <utility>
 
+#include "core/phases.h"
 #include "measure/readout.h"
 #include "measure/reductions.h"
 
@@ -19,14 +21,30 @@ std::vector<double> cpu_squares(const std::vector<Entry>& entries, const T* valu
   return squares;
 }
 
+/// Of the entries from `first` up to `last`, into `sums`.
 template <class T>
-GradientSums cpu_gradient_sums(const std::vector<Entry>& entries, const T* gradients) {
-  GradientSums sums{cpu_squares(entries, gradients), std::vector<std::int64_t>(entries.size()), 0};
-  for (std::size_t e = 0; e < entries.size(); ++e)
+void sum_cpu_gradients(const std::vector<Entry>& entries, const T* gradients, std::size_t first, std::size_t last,
+                       GradientSums& sums) {
+  for (std::size_t e = first; e < last; ++e) {
+    const T* const own = gradients + entries[e].offset;
+    const auto size = static_cast<std::size_t>(entries[e].size);
+    sums.squares[e] = sum_of_squares(own, size);
     // A finite sum of squares has finite terms; only the others need a second look.
-    if (!std::isfinite(sums.squares[e]))
-      sums.nonfinite[e] = count_nonfinite(gradients + entries[e].offset, static_cast<std::size_t>(entries[e].size));
-  return sums;
+    if (!std::isfinite(sums.squares[e])) sums.nonfinite[e] = count_nonfinite(own, size);
+  }
+}
+
+void sum_cpu_gradients(ParameterStore& store, std::size_t first, std::size_t last, GradientSums& sums) {
+  const at::Tensor& gradients = store.gradients();
+  if (gradients.scalar_type() == at::kDouble)
+    sum_cpu_gradients(store.entries(), gradients.data_ptr<double>(), first, last, sums);
+  else
+    sum_cpu_gradients(store.entries(), gradients.data_ptr<float>(), first, last, sums);
+}
+
+GradientSums no_sums(const ParameterStore& store) {
+  const std::size_t entries = store.entries().size();
+  return {std::vector<double>(entries), std::vector<std::int64_t>(entries), 0};
 }
 
 GradientSums counted(GradientSums sums) {
@@ -44,10 +62,34 @@ GradientSums gradient_sums(ParameterStore& store) {
   const at::Tensor& gradients = store.gradients();
   if (stays_on_device(gradients))
     return gradient_sums_of(read_back(gradient_sums_on_device(store)).data(), store.entries().size());
-  return counted(gradients.scalar_type() == at::kDouble
-                     ? cpu_gradient_sums(store.entries(), gradients.data_ptr<double>())
-                     : cpu_gradient_sums(store.entries(), gradients.data_ptr<float>()));
+  GradientSums sums = no_sums(store);
+  sum_cpu_gradients(store, 0, store.entries().size(), sums);
+  return counted(std::move(sums));
 }
+
+GradientsInPassing::GradientsInPassing(ParameterStore& store) : store_(store) {}
+
+void GradientsInPassing::micro_batch(bool first, bool last) {
+  first_ = first;
+  last_ = last;
+  // The head may add to the embedding's before its turn comes.
+  if (first_) store_.zero_gradients(0);
+  if (last_) sums_ = no_sums(store_);
+}
+
+void GradientsInPassing::before_backward(std::size_t segment) {
+  if (!first_ || segment == 0) return;
+  const PhaseScope phase(Phase::gradient_norms);
+  store_.zero_gradients(segment);
+}
+
+void GradientsInPassing::after_backward(std::size_t segment) {
+  if (!last_) return;
+  const PhaseScope phase(Phase::gradient_norms);
+  sum_cpu_gradients(store_, store_.first_entry(segment), store_.first_entry(segment + 1), sums_);
+}
+
+GradientSums GradientsInPassing::take() { return counted(std::move(sums_)); }
 
 at::Tensor gradient_sums_on_device(ParameterStore& store) {
   const at::Tensor& gradients = store.gradients();

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/parameter_store.h"
+#include "model/stack.h"
 
 namespace gradflow {
 
@@ -22,6 +23,26 @@ struct GradientSums {
 /// One pass over the gradient buffer. On a device the sums are made there and read once, which waits for it: a training
 /// step takes `gradient_sums_on_device` and reads them with its other numbers.
 GradientSums gradient_sums(ParameterStore& store);
+
+/// The same on the CPU, segment by segment while the micro-batches of a step pass backward: set to zero before the
+/// first adds to them and summed after the last, each time while the cache holds them. Over the whole buffer of a deep
+/// stack the two passes would go to memory, for a tenth of the step.
+class GradientsInPassing final : public GradientKeeper {
+ public:
+  explicit GradientsInPassing(ParameterStore& store);
+
+  /// The backward pass of the step's first micro-batch follows, of its last, or of both.
+  void micro_batch(bool first, bool last);
+  void before_backward(std::size_t segment) override;
+  void after_backward(std::size_t segment) override;
+  /// What `gradient_sums` would give, once the last has passed.
+  GradientSums take();
+
+ private:
+  ParameterStore& store_;
+  bool first_ = false, last_ = false;
+  GradientSums sums_;
+};
 
 /// The same where the gradients lie: [2, entries] float64, Σ g² and the number of elements that are not finite.
 at::Tensor gradient_sums_on_device(ParameterStore& store);

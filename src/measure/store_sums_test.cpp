@@ -43,6 +43,39 @@ TEST(ParameterStore, NamesAreViewsAndTheGapsStayZero) {
     EXPECT_EQ((buffer * outside).abs().sum().item<double>(), 0);
 }
 
+TEST(GradientSums, MadeInPassingAreThoseOfTheWholeBuffer) {
+  for (const bool tied : {false, true}) {
+    Config config = testing::tiny_config();
+    config.model.tie_embeddings = tied;
+    const auto data = make_source(config);
+    const Batch batches[] = {data->training_batch(1, 0), data->training_batch(1, 1)};
+    Stack stack(config, at::kCPU);
+    ParameterStore& store = stack.store();
+    store.zero_gradients();
+    for (const Batch& batch : batches) {
+      stack.forward({.batch = &batch});
+      stack.backward({.batch = &batch}, 0.5);
+    }
+    const GradientSums expected = gradient_sums(store);
+    const at::Tensor gradients = store.gradients().clone();
+
+    for (const ParameterStore::Entry& entry : store.entries())
+      store.gradient(entry.name).fill_(7);  // of the step before
+    GradientsInPassing in_passing(store);
+    for (const bool last : {false, true}) {
+      const Batch& batch = batches[last ? 1 : 0];
+      stack.forward({.batch = &batch});
+      in_passing.micro_batch(!last, last);
+      stack.backward({.batch = &batch}, 0.5, {}, &in_passing);
+    }
+    const GradientSums sums = in_passing.take();
+    EXPECT_TRUE(at::equal(store.gradients(), gradients));
+    EXPECT_EQ(sums.squares, expected.squares);
+    EXPECT_EQ(sums.nonfinite, expected.nonfinite);
+    EXPECT_GT(sums.norm(), 0);
+  }
+}
+
 TEST(GradientSums, AreThoseOfEachTensorInDouble) {
   const testing::TrainedRun run = testing::train(testing::tiny_config());
   ParameterStore& store = run.stack->store();

@@ -50,6 +50,10 @@ class ParameterStore {
   at::Tensor& second_moment() { return second_moment_; }
 
   void zero_gradients() { gradients_.zero_(); }
+  /// Those of one segment's own parameters.
+  void zero_gradients(std::size_t segment);
+  /// Where the entries of a segment begin; with segment_count(): how many entries there are.
+  std::size_t first_entry(std::size_t segment) const { return first_entries_[segment]; }
 
   /// Elements from the start of each entry to that of the next, int64 [entries], where the buffers lie: the segments of
   /// a reduction over one of them.
@@ -59,6 +63,7 @@ class ParameterStore {
   std::vector<Entry> entries_;
   std::unordered_map<std::string, std::size_t> index_;
   std::size_t segment_count_ = 0;
+  std::vector<std::size_t> first_entries_;  // [segments + 1]
   at::Tensor values_, gradients_, first_moment_, second_moment_, slice_lengths_;
   std::vector<at::Tensor> leaves_;
   at::Tensor statistics_;

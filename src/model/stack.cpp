@@ -67,7 +67,7 @@ at::Tensor Stack::kept(at::Tensor& pool, std::int64_t layer, const at::Tensor& x
   return copy;
 }
 
-void Stack::backward(const Pass& pass, double factor, Watchers watchers) {
+void Stack::backward(const Pass& pass, double factor, Watchers watchers, GradientKeeper* keeper) {
   Stream gradient{at::full_like(loss_, factor), {}};
   Pass again = pass;
   again.taps = taps_of(watchers);
@@ -80,7 +80,9 @@ void Stack::backward(const Pass& pass, double factor, Watchers watchers) {
       run_again(kept_from, s, again);
     }
     for (Watcher* watcher : watchers) watcher->gradient_arrived(s, gradient);
+    if (keeper != nullptr) keeper->before_backward(s);
     gradient = segments_[s]->backward(gradient);
+    if (keeper != nullptr) keeper->after_backward(s);
     if (!again.taps.skip_gradient) continue;
     if (const at::Tensor through_skip = segments_[s]->skip_gradient(); through_skip.defined())
       for (Watcher* watcher : watchers) watcher->skip_gradient_found(s, through_skip);

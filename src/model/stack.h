@@ -35,6 +35,15 @@ class Watcher {
 
 using Watchers = std::span<Watcher* const>;
 
+/// Sees to the gradients of each segment's own parameters around its backward, while they are in cache. Other segments
+/// may have added to them before (tied embeddings), none does after.
+class GradientKeeper {
+ public:
+  virtual ~GradientKeeper() = default;
+  virtual void before_backward(std::size_t segment) = 0;
+  virtual void after_backward(std::size_t segment) = 0;
+};
+
 /// Makes the segments of a stack, in the order of `make_layout(config).segments`, on the parameters of `store`, which
 /// must outlive them.
 using SegmentFactory =
@@ -57,7 +66,7 @@ class Stack {
   /// The loss of the batch, a scalar tensor: mean over its tokens, natural logarithm.
   at::Tensor forward(const Pass& pass, Watchers watchers = {});
   /// Adds factor·dL/dθ of the last forward into the store's gradients.
-  void backward(const Pass& pass, double factor, Watchers watchers = {});
+  void backward(const Pass& pass, double factor, Watchers watchers = {}, GradientKeeper* keeper = nullptr);
   /// Segments first … last − 1 as a part of the caller's own graph. Throws std::logic_error with another backend than
   /// aten.
   Stream forward_in_graph(std::size_t first, std::size_t last, Stream stream, const Pass& pass);

@@ -19,6 +19,7 @@ Trainer::Trainer(const Config& config, Stack& stack, const DataSource& data, at:
       observers_(std::move(observers)),
       checkpoints_(checkpoints),
       on_device_(stays_on_device(stack.store().values())),
+      gradients_(stack.store()),
       optimizer_(config.train, stack.store()) {}
 
 void Trainer::resume() {
@@ -102,11 +103,11 @@ StepResult Trainer::step(std::int64_t step) {
   return result;
 }
 
-void Trainer::measure(StepResult& result, const at::Tensor& loss, const at::Tensor& evaluation) const {
+void Trainer::measure(StepResult& result, const at::Tensor& loss, const at::Tensor& evaluation) {
   const PhaseScope phase(Phase::gradient_norms);
   if (evaluation.defined()) result.eval_loss = evaluation.item<double>();
   result.loss = loss.item<double>();
-  result.gradients = gradient_sums(stack_.store());
+  result.gradients = gradients_.take();
   result.grad_norm = result.gradients.norm();
   result.clip_factor = clip_factor(result.grad_norm);
 }
@@ -150,7 +151,7 @@ at::Tensor Trainer::forward_and_backward(std::int64_t step, const std::vector<Ba
   std::vector<Watcher*> watchers;
   for (Observer* observer : observers_)
     if (Watcher* watcher = observer->watcher_for(step)) watchers.push_back(watcher);
-  {
+  if (on_device_) {  // one operator, where the way of the CPU would take one a segment
     const PhaseScope phase(Phase::gradient_norms);
     stack_.store().zero_gradients();
   }
@@ -167,7 +168,8 @@ at::Tensor Trainer::forward_and_backward(std::int64_t step, const std::vector<Ba
       loss.add_(stack_.forward(pass, watchers).to(at::kDouble), share);
     }
     const PhaseScope phase(Phase::backward);
-    stack_.backward(pass, share, watchers);
+    if (!on_device_) gradients_.micro_batch(micro == 0, micro + 1 == batches.size());
+    stack_.backward(pass, share, watchers, on_device_ ? nullptr : &gradients_);
   }
   return loss;
 }

@@ -5,6 +5,7 @@
 
 #include "config/config.h"
 #include "data/source.h"
+#include "measure/store_sums.h"
 #include "model/stack.h"
 #include "train/checkpoint.h"
 #include "train/observer.h"
@@ -42,7 +43,7 @@ class Trainer {
   /// Gradients into the store; the mean loss, [] float64, where the stack is.
   at::Tensor forward_and_backward(std::int64_t step, const std::vector<Batch>& batches);
   /// The numbers that the step is decided on, each as soon as it is computed.
-  void measure(StepResult& result, const at::Tensor& loss, const at::Tensor& evaluation) const;
+  void measure(StepResult& result, const at::Tensor& loss, const at::Tensor& evaluation);
   /// The same on a device, with the update, by one transfer: the only time in a step that the host waits.
   void measure_on_device(StepResult& result, const at::Tensor& loss, const at::Tensor& evaluation,
                          PreparedUpdate& update);
@@ -61,7 +62,8 @@ class Trainer {
   at::Device device_;
   std::vector<Observer*> observers_;
   Checkpoints* checkpoints_;
-  bool on_device_;  // numbers of a step are read together, at its end
+  bool on_device_;                // numbers of a step are read together, at its end
+  GradientsInPassing gradients_;  // elsewhere
   Optimizer optimizer_;
   Position position_;
 };
