@@ -145,7 +145,9 @@ std::string memory_text(const Subject& subject) {
   const MemoryEstimate estimate = memory_of(subject);
   TextTable table(2);
   table.add({"program and LibTorch", bytes_in_words(estimate.program)});
-  table.add({"values, gradients, two moments", bytes_in_words(estimate.parameters)});
+  table.add({subject.config.train.optimizer == OptimizerKind::sgd ? "values, gradients, momentum"
+                                                                  : "values, gradients, two moments",
+             bytes_in_words(estimate.parameters)});
   table.add({subject.config.compute.recompute ? "activations, recomputed" : "activations",
              bytes_in_words(estimate.activations)});
   table.add({"logits", bytes_in_words(estimate.logits)});

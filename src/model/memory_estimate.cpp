@@ -226,7 +226,9 @@ double parameter_bytes(const Config& config, const Layout& layout) {
       elements += std::ceil(static_cast<double>(parameter.size()) / aligned) * aligned;
       tensors += 1;
     }
-  return 4 * elements * element + tensors * bytes_a_tensor +
+  // SGD never touches the second moment, and memory counts when it is touched.
+  const double buffers = config.train.optimizer == OptimizerKind::sgd ? 3 : 4;
+  return buffers * elements * element + tensors * bytes_a_tensor +
          static_cast<double>(layout.segments.size()) * bytes_a_segment;
 }
 

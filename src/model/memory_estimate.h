@@ -12,7 +12,7 @@ namespace gradflow {
 /// Main memory that a run on the CPU takes at its peak, in bytes, from the configuration alone.
 struct MemoryEstimate {
   double program = 0;      ///< the program, LibTorch and its BLAS
-  double parameters = 0;   ///< values, gradients and both moments, with what the program knows of each tensor
+  double parameters = 0;   ///< values, gradients and the moments in use, with what the program knows of each tensor
   double activations = 0;  ///< what forward keeps for backward and the gradients that pass by; under recompute the
                            ///< inputs of the layers and one layer's inside
   double logits = 0;       ///< logits, their log-probabilities and gradients

@@ -171,6 +171,18 @@ TEST(MemoryEstimate, AdamNeedsFourTimesTheParameters) {
   EXPECT_GT(memory_estimate(config, layout).parameters, 16.0 * static_cast<double>(layout.parameter_count()));
 }
 
+TEST(MemoryEstimate, SgdNeedsThreeTimesTheParameters) {
+  // The fourth buffer is there, and no run touches it.
+  Config config = large_config();
+  config.model.depth = 100;
+  const double adam = memory_estimate(resolved(config), make_layout(resolved(config))).parameters;
+  config.train.optimizer = OptimizerKind::sgd;
+  config = resolved(config);
+  const Layout layout = make_layout(config);
+  EXPECT_NEAR(adam - memory_estimate(config, layout).parameters, 4.0 * static_cast<double>(layout.parameter_count()),
+              4e-3 * adam);
+}
+
 TEST(MemoryEstimate, WarnsWhenTheMachineHasLess) {
   Config config = large_config();
   config.model.depth = 100;

@@ -25,6 +25,49 @@ at::Tensor Linear::operator()(const at::Tensor& x) const {
   return at::linear(x, weight_.to(dtype), bias_.defined() ? std::optional(bias_.to(dtype)) : std::nullopt);
 }
 
+namespace {
+
+/// The parameters as one leaf, stacked along their first dimension, with the matching view of the gradients; undefined
+/// where they do not lie side by side.
+at::Tensor joined(const ParameterStore& store, const std::vector<std::string>& names) {
+  const at::Tensor first = store.parameter(names.front());
+  std::int64_t end = first.storage_offset();
+  for (const std::string& name : names) {
+    const at::Tensor parameter = store.parameter(name);
+    if (parameter.storage_offset() != end) return {};
+    end += parameter.numel();
+  }
+  std::vector<std::int64_t> sizes = first.sizes().vec();
+  sizes[0] *= static_cast<std::int64_t>(names.size());
+  const auto all = [&](const at::Tensor& tensor) {
+    return tensor.as_strided(sizes, tensor.strides(), tensor.storage_offset());
+  };
+  at::Tensor leaf = all(first.detach());
+  leaf.requires_grad_(true);
+  leaf.mutable_grad() = all(first.grad());
+  return leaf;
+}
+
+}  // namespace
+
+JoinedLinear::JoinedLinear(const ParameterStore& store, const std::vector<std::string>& prefixes)
+    : maps_(static_cast<std::int64_t>(prefixes.size())) {
+  std::vector<std::string> weights, biases;
+  for (const std::string& prefix : prefixes) {
+    weights.push_back(prefix + ".weight");
+    if (store.has(prefix + ".bias")) biases.push_back(prefix + ".bias");
+  }
+  if (!biases.empty()) bias_ = joined(store, biases);
+  if (biases.empty() || bias_.defined()) weight_ = joined(store, weights);
+}
+
+std::vector<at::Tensor> JoinedLinear::operator()(const at::Tensor& x) const {
+  const at::ScalarType dtype = x.scalar_type();
+  const at::Tensor y =
+      at::linear(x, weight_.to(dtype), bias_.defined() ? std::optional(bias_.to(dtype)) : std::nullopt);
+  return y.chunk(maps_, -1);
+}
+
 at::Tensor activate(const at::Tensor& x, Activation activation) {
   switch (activation) {
     case Activation::gelu: return at::gelu(x);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "config/config.h"
 #include "model/parameter_store.h"
@@ -23,6 +24,21 @@ class Linear {
 
  private:
   at::Tensor weight_, bias_;
+};
+
+/// Several linear maps of one input as one product: a step of a hundred narrow blocks takes an eighth less with it. For
+/// where the store holds their matrices side by side, and their biases; elsewhere it is false.
+class JoinedLinear {
+ public:
+  JoinedLinear() = default;
+  JoinedLinear(const ParameterStore& store, const std::vector<std::string>& prefixes);
+  explicit operator bool() const { return weight_.defined(); }
+  /// [..., in] → [..., out] for each of them, views of one tensor.
+  std::vector<at::Tensor> operator()(const at::Tensor& x) const;
+
+ private:
+  at::Tensor weight_, bias_;  // leaves; their gradients are views of the store's
+  std::int64_t maps_ = 0;
 };
 
 /// gelu (exact, erf), relu, tanh or identity, element by element.

@@ -18,7 +18,11 @@ Stream Segment::forward_in_graph(const Stream&, const Pass&) {
   throw std::logic_error("this segment has no graph of its own; build the stack with the aten backend");
 }
 
-Stream AtenSegment::forward_in_graph(const Stream& input, const Pass& pass) { return compute(input, pass, nullptr); }
+Stream AtenSegment::forward_in_graph(const Stream& input, const Pass& pass) {
+  Pass not_kept = pass;
+  not_kept.keep = false;
+  return compute(input, not_kept, nullptr);
+}
 
 Stream AtenSegment::forward(const Stream& input, const Pass& pass, Inside* inside) {
   const at::AutoGradMode grad_mode(pass.keep);

@@ -134,7 +134,8 @@ class Attention final : public SubLayer {
         q_(store, prefix + ".q"),
         k_(store, prefix + ".k"),
         v_(store, prefix + ".v"),
-        out_(store, prefix + ".out") {
+        out_(store, prefix + ".out"),
+        qkv_(store, {prefix + ".q", prefix + ".k", prefix + ".v"}) {
     const auto site = [&](Norm norm, const char* name) {
       return NormSite(store, prefix + name, norm, model().norm_epsilon);
     };
@@ -153,12 +154,15 @@ class Attention final : public SubLayer {
  protected:
   at::Tensor transform(const at::Tensor& z, const Pass& pass, Inside* inside) override {
     const std::int64_t batch = z.size(0), tokens = z.size(1), width = z.size(2), heads = model().heads;
-    const auto per_head = [&](const at::Tensor& projected) {
-      return projected.view({batch, tokens, heads, width / heads}).transpose(1, 2);
+    const auto per_head = [&](const at::Tensor& x) {
+      return x.view({batch, tokens, heads, width / heads}).transpose(1, 2);
     };
-    const at::Tensor q = q_norm_(per_head(q_(z)), pass);
-    const at::Tensor k = k_norm_(per_head(k_(z)), pass);
-    const at::Tensor v = v_norm_(per_head(v_(z)), pass);
+    // In a graph of the caller's own (nothing is kept and gradients are on) parameters are differentiated by name.
+    const bool by_name = !pass.keep && at::GradMode::is_enabled();
+    const std::vector<at::Tensor> projected = qkv_ && !by_name ? qkv_(z) : std::vector<at::Tensor>{q_(z), k_(z), v_(z)};
+    const at::Tensor q = q_norm_(per_head(projected[0]), pass);
+    const at::Tensor k = k_norm_(per_head(projected[1]), pass);
+    const at::Tensor v = v_norm_(per_head(projected[2]), pass);
     if (inside != nullptr && pass.taps.attention) inside->query = q, inside->key = k;
     at::Tensor y = attend(q, k, v, model().causal, pass.batch->real);
     if (head_scale_.defined()) y = y * head_scale_.to(y.scalar_type()).view({1, heads, 1, 1});
@@ -168,6 +172,7 @@ class Attention final : public SubLayer {
 
  private:
   Linear q_, k_, v_, out_;
+  JoinedLinear qkv_;
   NormSite q_norm_, k_norm_, v_norm_;
   at::Tensor head_scale_;
 };
