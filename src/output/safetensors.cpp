@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <stdexcept>
 
 #include "core/checksum.h"
@@ -114,17 +115,25 @@ SafetensorsHeader parse_safetensors_header(std::string_view text, std::uint64_t 
 }
 
 void write_safetensors(const std::string& path, const Metadata& metadata, std::span<const TensorContent> tensors) {
-  json root = {{"__metadata__", {{"checksum", zeros}}}};
-  for (const auto& [key, value] : metadata) root["__metadata__"][key] = value;
+  // Texts that are not UTF-8 (a name of a file) must not cost the checkpoint.
+  const auto text_of_json = [](const json& value) {
+    return value.dump(-1, ' ', false, json::error_handler_t::replace);
+  };
+  json notes = {{"checksum", zeros}};
+  for (const auto& [key, value] : metadata) notes[key] = value;
+  // Written tensor by tensor: as one JSON value the header of a thousand blocks would take tens of megabytes.
+  std::string header = "{\"__metadata__\":" + text_of_json(notes);
+  std::set<std::string_view> names;
   std::uint64_t place = 0;
   for (const TensorContent& tensor : tensors) {
+    if (!names.insert(tensor.name).second) throw std::logic_error("two tensors of one name in " + path);
     const std::uint64_t end = place + tensor.bytes.size();
-    root[tensor.name] = {{"dtype", row_of(tensor.type).name}, {"shape", tensor.shape}, {"data_offsets", {place, end}}};
+    header +=
+        ',' + text_of_json(tensor.name) + ':' +
+        text_of_json({{"dtype", row_of(tensor.type).name}, {"shape", tensor.shape}, {"data_offsets", {place, end}}});
     place = end;
   }
-  if (root.size() != tensors.size() + 1) throw std::logic_error("two tensors of one name in " + path);
-  // Texts that are not UTF-8 (a name of a file) must not cost the checkpoint.
-  std::string header = root.dump(-1, ' ', false, json::error_handler_t::replace);
+  header += '}';
   header.resize((header.size() + 7) / 8 * 8, ' ');  // the tensors start at a multiple of eight
   const auto length = length_bytes(header.size());
 
