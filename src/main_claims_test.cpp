@@ -16,6 +16,7 @@ using ::testing::HasSubstr;
 using testing::Outcome;
 using testing::run_gradflow;
 using testing::Words;
+using testing::operator+;
 
 class ClaimsCommand : public testing::ProgramTest {
  protected:
@@ -103,6 +104,30 @@ TEST_F(ClaimsCommand, RunsChecks) {
   EXPECT_EQ(verdicts[0]["verdict"], "reproduced");
   EXPECT_NEAR(static_cast<double>(verdicts[0]["value"]), 2.213364, 1e-6);
   EXPECT_EQ(verdicts[1]["verdict"], "reproduced");
+}
+
+TEST_F(ClaimsCommand, APartialRunKeepsTheOtherVerdictsAndNamesBothCommands) {
+  const std::string one = claim("one.json", R"({"above": 3, "refuted": {"below": 2}})");
+  const std::string two = claim("two.json", R"({"below": 2, "refuted": {"above": 3}})");
+  ASSERT_EQ(run({one, two}).code, 0);
+  ASSERT_EQ(run({"--jobs", "2", two}).code, 0);
+  const std::string table = read_file(folder_ / "out/claims.csv"), text = read_file(folder_ / "out/claims.md");
+  EXPECT_THAT(table, AllOf(HasSubstr("\none,tests,reproduced,"), HasSubstr("\ntwo,tests,refuted,")));
+  EXPECT_THAT(text, AllOf(HasSubstr("one.json"), HasSubstr("two.json --jobs 2 --out ")));
+  EXPECT_TRUE(exists("out/index.html"));
+  EXPECT_TRUE(exists("out/pictures/topic-tests.svg"));
+}
+
+TEST_F(ClaimsCommand, JobsDoNotChangeTheNumbersOfChecks) {
+  const Words ids{"claims", "run", "a2-bound", "a28-rmsnorm-scale", "b14-uniform-attention", "--json"};
+  const auto verdicts = [&](const std::string& jobs) {
+    const Outcome outcome = run_gradflow(ids + Words{"--jobs", jobs, "--out", folder_ / jobs});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    nlohmann::json json = nlohmann::json::parse(outcome.out);
+    for (nlohmann::json& each : json) each.erase("seconds");
+    return json;
+  };
+  EXPECT_EQ(verdicts("1"), verdicts("3"));
 }
 
 }  // namespace

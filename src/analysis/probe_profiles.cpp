@@ -48,8 +48,6 @@ std::vector<BlockValues> block_values(const ProbeCell& cell) {
   return quantities;
 }
 
-SeedEstimate estimate(std::span<const double> values) { return {mean(values), student_interval(values)}; }
-
 bool has_logarithm(double value) { return value > 0 && std::isfinite(value); }
 
 /// The exponent of N in values that belong to depths; absent when one has no logarithm.
@@ -93,7 +91,7 @@ std::vector<ProbeMean> probe_means(const ProbeCell& cell) {
   for (std::size_t i = 0; i < means.size(); ++i) {
     const Collected& numbers = collected[i];
     means[i].seeds = static_cast<std::int64_t>(numbers.values.size());
-    means[i].over_seeds = estimate(numbers.values);
+    means[i].over_seeds = estimate_over_seeds(numbers.values);
     if (!numbers.lows.empty() && numbers.lows.size() == numbers.values.size())
       means[i].predicted = Band{*mean(numbers.lows), *mean(numbers.highs)};
   }
@@ -121,8 +119,8 @@ std::vector<ProbeProfile> probe_profiles(const ProbeCell& cell) {
       last.push_back(values.back());
       seeds.push_back(values);
     }
-    profile.first = estimate(first);
-    profile.last = estimate(last);
+    profile.first = estimate_over_seeds(first);
+    profile.last = estimate_over_seeds(last);
     profile.profile = depth_profile(seeds, flow_of(blocks.quantity));
     for (const ProbeMean& mean : means) {
       if (mean.quantity != blocks.quantity || !mean.predicted) continue;
@@ -169,7 +167,7 @@ std::vector<DepthExponents> depth_exponents(std::span<const ProbeCell> cells) {
         if (const auto slope = exponent(log_depths, of_seed.last)) last.push_back(*slope);
         if (const auto slope = exponent(log_depths, of_seed.ratio)) ratio.push_back(*slope);
       }
-      if (!last.empty()) all.push_back({kind, quantity, depths, estimate(last), estimate(ratio)});
+      if (!last.empty()) all.push_back({kind, quantity, depths, estimate_over_seeds(last), estimate_over_seeds(ratio)});
     }
   }
   return all;

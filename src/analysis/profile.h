@@ -56,6 +56,8 @@ struct SeedEstimate {
   std::optional<MeanInterval> interval;
 };
 
+SeedEstimate estimate_over_seeds(std::span<const double> values);
+
 /// The profile over seeds.
 struct DepthProfile {
   std::int64_t seeds = 0;     ///< that have a fit

@@ -12,6 +12,7 @@
 
 #include "config/fields.h"
 #include "config/text.h"
+#include "core/seed_mean.h"
 
 namespace gradflow {
 namespace {
@@ -193,29 +194,23 @@ std::vector<std::size_t> value_ranks(const Study& study, std::size_t key) {
   return places;
 }
 
+/// Two seeds say next to nothing.
+constexpr std::size_t fewest_for_interval = 3;
+
 OverSeeds over_seeds(std::span<const std::optional<double>> values) {
   std::vector<double> present;
   for (const std::optional<double>& value : values)
     if (value) present.push_back(*value);
-  OverSeeds result{.seeds = static_cast<std::int64_t>(present.size()), .mean = mean(present)};
-  if (present.size() >= 3) result.interval = student_interval(present);
-  return result;
+  const SeedMean over = mean_over_seeds(present, fewest_for_interval);
+  return {static_cast<std::int64_t>(present.size()), over.mean, over.interval};
 }
 
 OverSeeds geometric_over_seeds(std::span<const std::optional<double>> values) {
-  std::vector<std::optional<double>> logarithms;
-  for (const std::optional<double>& value : values) {
-    if (!value) continue;
-    // A gradient that has vanished altogether has no logarithm, and a mean over the other seeds would hide it.
-    if (!(*value > 0) || !std::isfinite(*value)) return {};
-    logarithms.emplace_back(std::log(*value));
-  }
-  OverSeeds result = over_seeds(logarithms);
-  if (result.mean) result.mean = std::exp(*result.mean);
-  if (result.interval)
-    result.interval =
-        MeanInterval{std::exp(result.interval->mean), std::exp(result.interval->low), std::exp(result.interval->high)};
-  return result;
+  std::vector<double> present;
+  for (const std::optional<double>& value : values)
+    if (value) present.push_back(*value);
+  const SeedMean over = geometric_mean_over_seeds(present, fewest_for_interval);
+  return {over.mean ? static_cast<std::int64_t>(present.size()) : 0, over.mean, over.interval};
 }
 
 }  // namespace gradflow

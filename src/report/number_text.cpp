@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/seed_mean.h"
+
 namespace gradflow {
 
 std::string number_text(double value, int digits) {
@@ -29,8 +31,7 @@ std::string signed_text(double value, int digits) {
 }
 
 std::optional<double> half_width(const std::vector<double>& values) {
-  if (values.size() < 3) return std::nullopt;
-  const std::optional<MeanInterval> interval = student_interval(values);
+  const std::optional<MeanInterval> interval = mean_over_seeds(values, 3).interval;
   return interval ? std::optional((interval->high - interval->low) / 2) : std::nullopt;
 }
 
@@ -40,13 +41,7 @@ MeanText mean_text(const std::vector<double>& values, int digits) {
 }
 
 std::optional<double> geometric_mean(const std::vector<double>& values) {
-  std::vector<double> logarithms;
-  for (const double value : values) {
-    if (!(value > 0) || std::isinf(value)) return std::nullopt;
-    logarithms.push_back(std::log(value));
-  }
-  const std::optional<double> average = mean(logarithms);
-  return average ? std::optional(std::exp(*average)) : std::nullopt;
+  return geometric_mean_over_seeds(values, 3).mean;
 }
 
 std::string range_text(double low, double high, int digits) {
