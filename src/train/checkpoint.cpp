@@ -35,26 +35,38 @@ std::span<std::byte> bytes_of(const at::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
 }
 
+/// A tensor of the store under its name in the file. No view of LibTorch's: at depth 1000 there are 36,000.
+struct NamedBytes {
+  std::string name;
+  ElementType type;
+  std::vector<std::int64_t> shape;
+  std::span<std::byte> bytes;
+};
+
 /// What the store holds, on the CPU: the buffers themselves there, copies of them elsewhere.
 class StoreTensors {
  public:
   explicit StoreTensors(ParameterStore& store) {
     const std::pair<std::string_view, at::Tensor*> flat[] = {
         {"", &store.values()}, {"first_moment.", &store.first_moment()}, {"second_moment.", &store.second_moment()}};
+    tensors_.reserve(std::size(flat) * store.entries().size() + store.buffers().size());
     for (const auto& [name, buffer] : flat) {
       const at::Tensor here = buffer->to(at::kCPU);
+      const std::size_t element = here.element_size();
       for (const ParameterStore::Entry& entry : store.entries())
-        tensors_.emplace_back(std::string(name) + entry.name,
-                              here.narrow(0, entry.offset, entry.size).view(entry.shape));
+        tensors_.push_back({std::string(name) + entry.name, type_of(here), entry.shape,
+                            bytes_of(here).subspan(static_cast<std::size_t>(entry.offset) * element,
+                                                   static_cast<std::size_t>(entry.size) * element)});
       copied_.emplace_back(*buffer, here);
     }
     for (const auto& [name, buffer] : store.buffers()) {
-      tensors_.emplace_back(name, buffer.to(at::kCPU));
-      copied_.emplace_back(buffer, tensors_.back().second);
+      const at::Tensor here = buffer.to(at::kCPU);
+      tensors_.push_back({name, type_of(here), here.sizes().vec(), bytes_of(here)});
+      copied_.emplace_back(buffer, here);
     }
   }
 
-  const std::vector<std::pair<std::string, at::Tensor>>& by_name() const { return tensors_; }
+  std::vector<NamedBytes>& by_name() { return tensors_; }
   /// After the tensors have been written: the store has them too.
   void hand_back() {
     for (auto& [there, here] : copied_)
@@ -62,7 +74,7 @@ class StoreTensors {
   }
 
  private:
-  std::vector<std::pair<std::string, at::Tensor>> tensors_;
+  std::vector<NamedBytes> tensors_;
   std::vector<std::pair<at::Tensor, at::Tensor>> copied_;
 };
 
@@ -156,10 +168,11 @@ void Checkpoints::write(const std::string& path, const Position& position) {
                              {"updates", std::to_string(position.updates)},
                              {"config", to_json(config_).dump(-1, ' ', false, json::error_handler_t::replace)},
                              {"files", files_json(state).dump()}};
-  const StoreTensors tensors(store_);
+  StoreTensors tensors(store_);
   std::vector<TensorContent> contents;
-  for (const auto& [name, tensor] : tensors.by_name())
-    contents.push_back({name, type_of(tensor), tensor.sizes().vec(), bytes_of(tensor)});
+  contents.reserve(tensors.by_name().size() + state.rows.size());
+  for (NamedBytes& tensor : tensors.by_name())
+    contents.push_back({std::move(tensor.name), tensor.type, std::move(tensor.shape), tensor.bytes});
   for (const auto& [name, row] : state.rows)
     contents.push_back({"state." + name,
                         ElementType::float64,
@@ -216,11 +229,11 @@ std::pair<Position, SavedState> Checkpoints::check(const SafetensorsFile& file) 
   for (const auto& [name, saved] : state.files)
     if (const std::uint64_t size = file_size(run_folder_ + '/' + name).value_or(0); size < saved.length)
       throw unfit(fmt::format("{} has {} bytes and had {}", name, size, saved.length));
-  const StoreTensors tensors(store_);
-  for (const auto& [name, tensor] : tensors.by_name()) {
-    const TensorPlace* place = file.find(name);
-    if (place == nullptr || place->type != type_of(tensor) || place->shape != tensor.sizes().vec())
-      throw unfit("it is of another model: " + name + " is missing or has another shape");
+  StoreTensors tensors(store_);
+  for (const NamedBytes& tensor : tensors.by_name()) {
+    const TensorPlace* place = file.find(tensor.name);
+    if (place == nullptr || place->type != tensor.type || place->shape != tensor.shape)
+      throw unfit("it is of another model: " + tensor.name + " is missing or has another shape");
   }
   constexpr std::string_view mark = "state.";
   for (const TensorPlace& place : file.tensors()) {
@@ -239,7 +252,7 @@ void Checkpoints::load(const SafetensorsFile& file, const SavedState& state) {
   } catch (const std::range_error& error) {
     throw Unfit(file.path() + ": cannot be resumed from: what it remembers has another form: " + error.what());
   }
-  for (const auto& [name, tensor] : tensors.by_name()) file.read(*file.find(name), bytes_of(tensor));
+  for (const NamedBytes& tensor : tensors.by_name()) file.read(*file.find(tensor.name), tensor.bytes);
   tensors.hand_back();
 }
 
