@@ -87,6 +87,10 @@ void Stack::backward(const Pass& pass, double factor, Watchers watchers, Gradien
     if (const at::Tensor through_skip = segments_[s]->skip_gradient(); through_skip.defined())
       for (Watcher* watcher : watchers) watcher->skip_gradient_found(s, through_skip);
   }
+  // A large pool goes back to the system until the next forward: the update and a checkpoint need memory of their own.
+  constexpr std::size_t large = std::size_t{64} << 20;
+  for (at::Tensor* pool : {&input_pool_, &second_pool_})
+    if (pool->defined() && pool->is_cpu() && pool->nbytes() >= large) pool->reset();
 }
 
 Stream Stack::forward_in_graph(std::size_t first, std::size_t last, Stream stream, const Pass& pass) {
