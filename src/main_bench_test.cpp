@@ -14,10 +14,12 @@
 namespace gradflow {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::Outcome;
 using testing::run_gradflow;
+using ::testing::StartsWith;
 using testing::Words;
 using testing::operator+;
 
@@ -87,7 +89,11 @@ TEST_F(Bench, ABackendThatCannotServeIsLeftOutUnlessItIsNamed) {
               ElementsAre("aten standard", "aten none"));
   const Outcome named = bench({"--backend", "fused", "--set", "dropout=0.1"});
   EXPECT_EQ(named.code, 1);
-  EXPECT_THAT(named.err, HasSubstr("dropout"));
+  EXPECT_THAT(named.error_lines(), ElementsAre(AllOf(StartsWith("gradflow: error: --backend: fused cannot run this"),
+                                                     HasSubstr("dropout"))));
+  const Outcome none = bench({"--backend", "cudnn"});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err, AllOf(HasSubstr("--backend"), HasSubstr("fused")));
   EXPECT_THAT(backends(json({"--steps-only", "--repeat", "1", "--steps", "1", "--backend", "fused"})),
               ElementsAre("fused standard", "fused none"));
 }

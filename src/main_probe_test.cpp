@@ -138,7 +138,10 @@ TEST_F(ProbeCommand, RefusesWordsThatAreNone) {
               ElementsAre(AllOf(HasSubstr("--placements: \"pots\""), HasSubstr("the nearest is post")),
                           HasSubstr("--depths: 0")));
   EXPECT_EQ(probe({"--seeds", "0"}).code, 2);
-  EXPECT_EQ(probe({"--quantities", "grad_nrm"}).code, 1);
+  const Outcome quantity = probe({"--quantities", "grad_nrm"});
+  EXPECT_EQ(quantity.code, 2);
+  EXPECT_THAT(quantity.error_lines(), ElementsAre(AllOf(StartsWith("gradflow: error: --quantities: "),
+                                                        HasSubstr("grad_nrm"), HasSubstr("grad_norm"))));
   EXPECT_EQ(probe({"--set", "depth=0"}).code, 1);
 }
 

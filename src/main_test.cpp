@@ -190,6 +190,17 @@ TEST_F(CommandLine, QuietSaysNothing) {
   EXPECT_THAT(read_file(folder_ / "run/run.log"), HasSubstr("verdict "));
 }
 
+TEST_F(CommandLine, FaultsOfAnOptionThatSetsAKeyNameTheOption) {
+  const auto only_line = [&](const Words& words) {
+    const Outcome outcome = run_gradflow(command(tiny(), {}) + words);
+    EXPECT_EQ(outcome.code, 1);
+    return outcome.error_lines().size() == 1 ? outcome.error_lines()[0] : outcome.err;
+  };
+  EXPECT_THAT(only_line({"--threads", "0"}), StartsWith("gradflow: error: --threads: 0 is out of range"));
+  EXPECT_THAT(only_line({"--device", "gpu"}), StartsWith("gradflow: error: --device: "));
+  EXPECT_THAT(only_line({"--set", "compute.threads=0"}), StartsWith("gradflow: error: --set compute.threads: "));
+}
+
 TEST_F(CommandLine, OptionsForThreadsAndDeviceAreKeys) {
   const Outcome outcome = run_gradflow(command(tiny(), {}) + Words{"--threads", "2", "--device", "auto"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -360,9 +371,8 @@ TEST_F(BadInput, CudaThatIsNotThereIsRefusedBeforeTraining) {
   if (has_cuda()) GTEST_SKIP() << "a CUDA device is there";
   const Outcome outcome = run_gradflow(command(tiny(), {}) + Words{"--device", "cuda"});
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.error_lines(),
-              ElementsAre(AllOf(StartsWith("gradflow: error: --set compute.device: "), HasSubstr("\"cuda\""),
-                                HasSubstr("; write \"cpu\", or \"auto\""))));
+  EXPECT_THAT(outcome.error_lines(), ElementsAre(AllOf(StartsWith("gradflow: error: --device: "), HasSubstr("\"cuda\""),
+                                                       HasSubstr("; write \"cpu\", or \"auto\""))));
   EXPECT_FALSE(exists("run"));
 }
 
@@ -395,6 +405,11 @@ TEST_F(BadInput, MoreMemoryThanThereIsIsRefusedUnlessForced) {
   EXPECT_THAT(refused.error_lines(), ElementsAre(AllOf(StartsWith("gradflow: error: the run needs about "),
                                                        HasSubstr("lower model.depth"), HasSubstr("--force"))));
   EXPECT_FALSE(exists("run"));
+  const Outcome validated = run_gradflow(Words{"validate", tiny()} + set(overrides));
+  EXPECT_EQ(validated.code, 1);
+  EXPECT_THAT(
+      validated.error_lines(),
+      ElementsAre(AllOf(StartsWith("gradflow: error: " + tiny() + ": the run needs about "), HasSubstr("--force"))));
 
   const Outcome forced = run_gradflow(command(tiny(), overrides) + Words{"--force"}, {.shell = "ulimit -v 30000000"});
   EXPECT_EQ(forced.code, 1);
@@ -504,7 +519,7 @@ TEST_F(RunFolders, GrowByWholeRowsAndBelongToOneProcess) {
 
   const Outcome third = run_gradflow(arguments);
   EXPECT_EQ(third.code, 1);
-  EXPECT_THAT(third.error_lines(), ElementsAre(AllOf(HasSubstr("holds an unfinished run (running)"),
+  EXPECT_THAT(third.error_lines(), ElementsAre(AllOf(HasSubstr("holds an unfinished run (killed)"),
                                                      HasSubstr("--resume"), HasSubstr("--overwrite"))));
   EXPECT_EQ(run_gradflow(command(tiny(), {}) + Words{"--overwrite"}).code, 0);
   EXPECT_EQ(run.steps().rows(), 5u);

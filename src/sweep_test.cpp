@@ -357,8 +357,35 @@ TEST_F(Sweeps, AnInterruptLeavesNoProcessAndNoBrokenFolder) {
   const Outcome outcome = program.wait();
   EXPECT_EQ(outcome.code, 75) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("SIGINT: waiting for the runs at hand to end"));
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("interrupted by SIGINT after step "), Not(HasSubstr("SIGTERM"))));
   for (const pid_t worker : workers) EXPECT_FALSE(is_running(worker));
   EXPECT_THAT(statuses(), ElementsAre("interrupted", "interrupted", "pending", "pending"));
+}
+
+TEST_F(Sweeps, CtrlCInATerminalReachesTheWorkersTwiceAndLeavesNoBrokenFolder) {
+  grid(R"("axes": {"train.steps": [100000], "seed": [1, 2]})");
+  RunningProgram program(GRADFLOW_PROGRAM, {"sweep", "study.json", "--jobs", "2"}, here());
+  ASSERT_TRUE(in_time([&] { return runs_begun() == 2; }));
+  for (const pid_t worker : children_of(program.pid())) kill(worker, SIGINT);
+  program.kill(SIGINT);
+  const Outcome outcome = program.wait();
+  EXPECT_EQ(outcome.code, 75) << outcome.err;
+  EXPECT_THAT(statuses(), Each("interrupted"));
+}
+
+TEST_F(Sweeps, ARunWhoseProcessIsGoneIsKilledNotRunning) {
+  grid(R"("axes": {"train.steps": [100000], "seed": [1, 2]})");
+  RunningProgram program(GRADFLOW_PROGRAM, {"sweep", "study.json", "--index", "0"}, here());
+  ASSERT_TRUE(in_time([&] { return runs_begun() == 1; }));
+  EXPECT_THAT(sweep({"--list"}).out, HasSubstr(" running"));
+  program.kill(SIGKILL);
+  EXPECT_EQ(program.wait().code, 128 + SIGKILL);
+  EXPECT_THAT(sweep({"--list"}).out, AllOf(HasSubstr(" killed"), Not(HasSubstr(" running"))));
+  for (const Words& words : {Words{"compare"}, Words{"collect", "--table", "runs"}, Words{"report", "--out", "page"}}) {
+    const Outcome outcome = run_gradflow(words + Words{"results"}, here());
+    EXPECT_THAT(outcome.err, HasSubstr(": killed; ")) << words[0];
+  }
+  EXPECT_THAT(run_gradflow({"collect", "--table", "runs", "results"}, here()).out, HasSubstr(",killed,"));
 }
 
 TEST_F(Sweeps, ASecondInterruptEndsEverythingAtOnce) {
@@ -388,6 +415,44 @@ TEST_F(Sweeps, ARunThatAnotherProcessHasInHandIsLeftToIt) {
   EXPECT_EQ(sweep({"--index", "0"}).code, 1);
   other.kill(SIGKILL);
   EXPECT_NE(other.wait().code, 0);
+}
+
+TEST_F(Sweeps, MoreMemoryThanThereIsIsRefusedBeforeAnythingRunsUnlessForced) {
+  grid(R"("axes": {"model.width": [8, 16384], "model.depth": [100], "train.steps": [1]})");  // 1.3 TB of weights
+  for (const Words& words : {Words{}, Words{"--jobs", "1"}}) {
+    const Outcome refused = sweep(words);
+    EXPECT_EQ(refused.code, 1);
+    EXPECT_THAT(refused.error_lines(),
+                ElementsAre(AllOf(StartsWith("gradflow: error: model.width=16384 model.depth=100 train.steps=1: the "
+                                             "run needs about "),
+                                  HasSubstr("; --force runs it all the same"))));
+  }
+  EXPECT_THAT(results(), IsEmpty());
+  EXPECT_EQ(sweep({"--list"}).code, 0) << "what only looks is not refused";
+  EXPECT_EQ(sweep({"--index", "0", "--quiet"}).code, 0);
+  EXPECT_THAT(sweep({"--index", "1"}).err, HasSubstr("--force runs it all the same"));
+
+  const Outcome forced = run_gradflow({"sweep", "study.json", "--force", "--jobs", "1", "--quiet"},
+                                      {.folder = folder_.path(), .shell = "ulimit -v 30000000"});
+  EXPECT_EQ(forced.code, 4);
+  EXPECT_THAT(forced.err, HasSubstr("model.width=16384 model.depth=100 train.steps=1: not enough memory"));
+  EXPECT_THAT(statuses(), ElementsAre("finished", "failed"));
+}
+
+TEST_F(Sweeps, MoreRunsAtATimeThanMemoryHoldsAreRefused) {
+  // A batch for which each takes a fifth of what is free.
+  const auto described = nlohmann::json::parse(run_gradflow({"describe", tiny(), "--json", "--set", "batch=1000"}).out);
+  const double a_thousand = described["memory_bytes"]["activations"], free = described["memory_bytes"]["available"];
+  const std::string batch = std::to_string(static_cast<std::int64_t>(free / 5 / a_thousand * 1000));
+  std::string seeds = "1";
+  for (int seed = 2; seed <= 8; ++seed) seeds += ", " + std::to_string(seed);
+  grid("\"axes\": {\"train.batch\": [" + batch + "], \"seed\": [" + seeds + "]}");
+  const Outcome refused = sweep({"--jobs", "8"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.error_lines(),
+              ElementsAre(AllOf(StartsWith("gradflow: error: --jobs 8: the 8 largest runs need about "),
+                                HasSubstr("; write --jobs "), HasSubstr("--force"))));
+  EXPECT_FALSE(exists("results/study/runs.csv"));
 }
 
 TEST_F(Sweeps, WorkersDoNotGrowFromRunToRun) {
@@ -443,6 +508,35 @@ TEST_F(Engines, GnuParallelGivesTheSameBytes) {
   EXPECT_THAT(outcome.err, HasSubstr("6 of 6 runs had been done before"));
   EXPECT_EQ(results(), expected_);
   EXPECT_THAT(lines_of(folder_ / "study.joblog"), SizeIs(7));
+}
+
+/// Runs of which the first is stopped by a signal: those behind it must not begin.
+class StoppedEngines : public Engines {
+ protected:
+  void SetUp() override { grid(R"("axes": {"train.steps": [100000], "seed": [1, 2, 3, 4, 5]})"); }
+
+  void expect_to_stop(const std::string& name) {
+    testing::Surroundings surroundings = here();
+    surroundings.shell = "export GRADFLOW='" GRADFLOW_PROGRAM "'";
+    RunningProgram program(fs::absolute("scripts/" + name).string(), {"study.json", "2"}, surroundings);
+    ASSERT_TRUE(in_time([&] { return runs_begun() == 2; }));
+    std::vector<pid_t> runs;
+    for (const auto& entry : fs::directory_iterator(folder_ / "results/study"))
+      runs.push_back(holder(fs::relative(entry.path(), folder_.path()).string()));
+    // The scheduler's way: the runs are told, the script is not.
+    for (const pid_t run : runs) kill(run, SIGTERM);
+    const Outcome outcome = program.wait();
+    EXPECT_EQ(outcome.code, 75) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(name + ": interrupted; the same command goes on where it ended"));
+    EXPECT_EQ(runs_begun(), 2u);
+  }
+};
+
+TEST_F(StoppedEngines, XargsBeginsNoOtherRun) { expect_to_stop("sweep-xargs"); }
+
+TEST_F(StoppedEngines, GnuParallelBeginsNoOtherRun) {
+  if (!is_installed("parallel")) GTEST_SKIP() << "GNU parallel is missing; install it with: apt-get install parallel";
+  expect_to_stop("sweep-parallel");
 }
 
 class Slurm : public Engines {

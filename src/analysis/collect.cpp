@@ -43,7 +43,7 @@ Cell count_at(const RecordedRun& run, std::string_view pointer) {
 
 constexpr auto columns_of_runs = std::to_array<RunColumn>({
     {"id", "what the run is called in results/", [](const RecordedRun& r) -> Cell { return r.id(); }},
-    {"status", "running, finished, diverged, interrupted or failed",
+    {"status", "running, finished, diverged, interrupted, failed, or killed: its process is gone",
      [](const RecordedRun& r) -> Cell { return std::string(name_of(r.status)); }},
     {"reason", "why it stands so", [](const RecordedRun& r) -> Cell { return r.reason; }},
     {"verdict", "learned, learning, stuck, worse or diverged; empty without one",

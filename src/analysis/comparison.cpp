@@ -76,7 +76,7 @@ Cell word(ProfileVerdict verdict, Flow flow) { return std::string(name_of(verdic
 
 constexpr auto columns = std::to_array<ComparisonColumn>({
     {"runs", "runs that are finished or diverged", [](const GroupResult& r) -> Cell { return r.finished(); }},
-    {"unfinished", "runs that are running, interrupted or failed; they enter no other column",
+    {"unfinished", "runs that are running, interrupted, killed or failed; they enter no other column",
      [](const GroupResult& r) -> Cell { return r.unfinished; }},
     {"learned", "runs with this verdict", [](const GroupResult& r) -> Cell { return r.count(Verdict::learned); }},
     {"learning", "runs with this verdict", [](const GroupResult& r) -> Cell { return r.count(Verdict::learning); }},
@@ -204,6 +204,14 @@ void sort_groups(Comparison& comparison, std::string_view column) {
   for (const StudyKey& key : comparison.study.keys) names.push_back(key.label);
   names.push_back("verdict");
   for (const ComparisonColumn& known : columns) names.push_back(known.name);
+  if (const std::size_t colon = name.find(':'); colon != std::string_view::npos) {
+    const std::string_view column_meant = name.substr(0, colon);
+    if (keys_meant(column_meant, keys).size() == 1 ||
+        std::find(names.begin(), names.end(), column_meant) != names.end())
+      throw Error(fmt::format("--sort {}: {} is no order; write {} or {}:desc", shown(column),
+                              in_quotes(name.substr(colon + 1)), column_meant, column_meant),
+                  Exit::usage);
+  }
   throw Error(fmt::format("--sort {}: is no column of this comparison; did you mean {}? There are {}", shown(column),
                           nearest_word(name, names), listed(names)),
               Exit::usage);

@@ -18,7 +18,7 @@ namespace gradflow {
 struct GroupResult {
   std::array<std::int64_t, all_verdicts.size()> verdicts{};  ///< in the order of all_verdicts
   std::int64_t without_verdict = 0;                          ///< finished, but the task has no unigram entropy
-  std::int64_t unfinished = 0;                               ///< running, interrupted, failed
+  std::int64_t unfinished = 0;                               ///< running, interrupted, failed, killed
   OverSeeds final_loss;
   std::int64_t loss_spikes = 0;  ///< episodes of all runs
   std::int64_t grad_norm_spikes = 0;

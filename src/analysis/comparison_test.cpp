@@ -170,6 +170,19 @@ TEST_F(Comparing, AnUnknownSortColumnNamesTheNearest) {
   }
 }
 
+TEST_F(Comparing, AnUnknownOrderNamesTheOneThereIs) {
+  make_two_groups();
+  Comparison comparison = compared();
+  for (const std::string column : {"final_loss", "depth", "verdict"}) try {
+      sort_groups(comparison, column + ":dsc");
+      FAIL() << column;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit(), Exit::usage);
+      EXPECT_EQ(std::string(error.what()),
+                "--sort " + column + ":dsc: \"dsc\" is no order; write " + column + " or " + column + ":desc");
+    }
+}
+
 TEST_F(Comparing, TheTableHasAColumnForWhatDiffers) {
   make_two_groups();
   const std::string text = comparison_text(compared(), 1000);

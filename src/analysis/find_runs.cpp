@@ -11,6 +11,7 @@
 
 #include "config/text.h"
 #include "core/error.h"
+#include "core/files.h"
 #include "output/run_folder.h"
 
 namespace gradflow {
@@ -63,11 +64,6 @@ class Search {
 
   std::set<std::pair<dev_t, ino_t>> visited_;
 };
-
-std::string without_slash_at_end(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
-}
 
 }  // namespace
 

@@ -11,6 +11,7 @@
 #include "core/build_info.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "output/run_folder.h"
 #include "output/table.h"
 
 namespace gradflow {
@@ -83,7 +84,7 @@ RecordedRun read(const std::string& path) {
   const std::string word = text_at(run.manifest, "status");
   const std::optional<RunStatus> status = status_named(word);
   if (!status) throw Error(fmt::format("manifest.json is damaged: its status is {}; {}", in_quotes(word), run_again));
-  run.status = *status;
+  run.status = status == RunStatus::running ? status_of_folder(path).value_or(*status) : *status;
   run.reason = text_at(run.manifest, "reason");
 
   const std::string text = read_file(run.file("config.json"));

@@ -19,7 +19,7 @@ struct RecordedRun {
   nlohmann::json derived;                 ///< of config.json: parameters, formulas, initial std, hash of the data files
   nlohmann::json manifest;                ///< of manifest.json
   nlohmann::json summary;                 ///< of summary.json; null while there is none
-  RunStatus status = RunStatus::running;  ///< `running` is also what a killed process leaves behind
+  RunStatus status = RunStatus::running;  ///< status_of_folder
   std::string reason;                     ///< why it stands so; may be empty
 
   /// Whether the run came to its end, be it at a non-finite value: its results count.

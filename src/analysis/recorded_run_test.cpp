@@ -9,6 +9,7 @@
 
 #include "config/identity.h"
 #include "core/files.h"
+#include "core/lock.h"
 #include "testing/made_run.h"
 #include "testing/temporary_folder.h"
 
@@ -82,12 +83,20 @@ TEST_F(ReadRun, EveryStatusIsKept) {
     made_.reason = "because";
     std::filesystem::remove_all(path());
     make_run(path(), made_);
+    const FileLock held(file("lock"));
     const RecordedRun run = read();
     EXPECT_EQ(run.status, status);
     EXPECT_EQ(run.reason, "because");
     EXPECT_EQ(run.finished(), status == RunStatus::finished || status == RunStatus::diverged);
     EXPECT_EQ(run.verdict().has_value(), run.finished());
   }
+}
+
+TEST_F(ReadRun, ARunThatNobodyWorksOnIsNotRunning) {
+  made_.status = RunStatus::running;
+  make_run(path(), made_);
+  EXPECT_EQ(read().status, RunStatus::killed);
+  EXPECT_FALSE(read().finished());
 }
 
 TEST_F(ReadRun, ARunThatHasJustBegunNeedsNoTables) {

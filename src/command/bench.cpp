@@ -68,7 +68,11 @@ std::vector<Measured> prepared_backends(const Options& options) {
   const auto with = [&](const std::string& backend) {
     std::vector<std::string> overrides = options.overrides;
     overrides.push_back("compute.backend=" + backend);
-    return Measured{.backend = backend, .prepared = prepare(options.config, overrides)};
+    try {
+      return Measured{.backend = backend, .prepared = prepare(options.config, overrides)};
+    } catch (const Error& error) {
+      throw named_by_options(error, {{"--backend", "compute.backend"}});
+    }
   };
   std::vector<Measured> backends;
   if (!options.backends.empty()) {
@@ -287,7 +291,8 @@ void add_bench(CLI::App& program, Action& action) {
   command->add_option("--backend", options->backends, "aten, fused or auto; repeatable; without it each that can serve")
       ->type_name("NAME")
       ->type_size(1)
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember({"aten", "fused", "auto"}).description(""));
   command->add_option("--repeat", options->repeat, "short runs of each backend, in turn; default 5")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}));

@@ -7,9 +7,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "command/memory_demand.h"
 #include "command/prepare.h"
 #include "config/identity.h"
 #include "core/child_process.h"
+#include "core/files.h"
 #include "model/description.h"
 #include "model/layout.h"
 #include "output/run_folder.h"
@@ -36,6 +38,8 @@ Json examined(const Grid& grid, std::size_t number) {
             {"id", run_id(config, hash)},
             {"hash", run_hash(config, hash)},
             {"cost", step * static_cast<double>(config.train.steps)},
+            {"memory", memory_demand(prepared)},
+            {"memory_refusal", memory_refusal(prepared).value_or("")},
             {"threads", config.compute.threads},
             {"flush_denormals", config.compute.flush_denormals}};
   } catch (const Error& error) {
@@ -104,6 +108,8 @@ GridCells checked_cells(const Grid& grid, const CellOptions& options) {
                              .folder = {},
                              .label = grid.label(number),
                              .cost = result["cost"],
+                             .memory = result["memory"],
+                             .memory_refusal = result["memory_refusal"],
                              .threads = result["threads"],
                              .flush_denormals = result["flush_denormals"]});
   }
@@ -113,8 +119,7 @@ GridCells checked_cells(const Grid& grid, const CellOptions& options) {
                     equal.size() == 1 ? "one cell has the configuration of another and is"
                                       : fmt::format("{} cells have the configuration of another and are", equal.size()),
                     equal.front(), equal.size() > 1 ? fmt::format(" and {} more", equal.size() - 1) : ""));
-  checked.folder = options.out.empty() ? default_run_folder(checked.name, "") : options.out;
-  while (checked.folder.size() > 1 && checked.folder.back() == '/') checked.folder.pop_back();
+  checked.folder = without_slash_at_end(options.out.empty() ? default_run_folder(checked.name, "") : options.out);
   for (GridCell& cell : checked.cells) cell.folder = checked.folder + '/' + cell.id;
   return checked;
 }

@@ -30,6 +30,7 @@ struct Options {
   bool all = false;
   bool quick = false;
   bool json = false;
+  bool force = false;
 };
 
 ClaimLength length_of(const Options& options) { return options.quick ? ClaimLength::quick : ClaimLength::full; }
@@ -130,7 +131,7 @@ Exit run(const Options& options) {
   for (const Claim& claim : claims) configs.insert(configs.end(), claim.cells.begin(), claim.cells.end());
   Log log(std::cerr, false);
   catch_interrupts();
-  const std::vector<PooledRun> pooled = run_pool(configs, options.out + "/runs", options.jobs, log);
+  const std::vector<PooledRun> pooled = run_pool(configs, options.out + "/runs", options.jobs, options.force, log);
 
   const std::vector<std::vector<CheckNumber>> checked = run_checks(claims, options.jobs);
 
@@ -188,10 +189,11 @@ void add_claims(CLI::App& program, Action& action) {
                    "folder of the runs (DIR/runs, shared by all claims), the table and its numbers")
       ->type_name("DIR")
       ->capture_default_str();
-  command->add_option("--jobs", options->jobs, "runs at the same time; 0: one a core")
+  command->add_option("--jobs", options->jobs, "runs at the same time; 0: one a core, fewer where memory would not do")
       ->type_name("N")
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
+  command->add_flag("--force", options->force, "runs although the estimated memory exceeds what is free");
   command->footer(
       "Runs that are finished are not made again, and the table keeps the verdicts of claims that are not named now.\n"
       "Exit code 4 when a run failed; its claims are undecided then.");

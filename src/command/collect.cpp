@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,32 +21,6 @@ struct Options {
   std::vector<std::string> paths;
   std::string table;
   std::string out;
-};
-
-/// A file that stands under its name only when it is whole.
-class WholeFile {
- public:
-  explicit WholeFile(const std::string& path) : path_(path), temporary_(path + ".tmp"), file_(temporary_) {}
-  ~WholeFile() {
-    std::error_code ignored;
-    if (!done_) std::filesystem::remove(temporary_, ignored);
-  }
-  WholeFile(const WholeFile&) = delete;
-  WholeFile& operator=(const WholeFile&) = delete;
-
-  void append(std::string_view text) { file_.append(text); }
-  void finish() {
-    file_.sync();
-    std::error_code failure;
-    std::filesystem::rename(temporary_, path_, failure);
-    if (failure) throw file_error(path_, "cannot be written", failure.value());
-    done_ = true;
-  }
-
- private:
-  std::string path_, temporary_;
-  AppendFile file_;
-  bool done_ = false;
 };
 
 Collected write(const Study& study, const Options& options) {

@@ -48,4 +48,13 @@ void add_bench(CLI::App& program, Action& action);
 /// The repeatable option --set KEY=VALUE, as `load_config` takes it.
 void add_set_option(CLI::App& command, std::vector<std::string>& overrides);
 
+/// An option that sets a key of the configuration: "--backend" for "compute.backend".
+struct OptionForKey {
+  std::string option;
+  std::string key;
+};
+
+/// The same error, whose lines name the option where they name "--set KEY".
+Error named_by_options(const Error& error, const std::vector<OptionForKey>& options);
+
 }  // namespace gradflow

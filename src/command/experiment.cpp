@@ -8,6 +8,7 @@
 
 #include "command/device.h"
 #include "command/environment.h"
+#include "command/memory_demand.h"
 #include "command/process_settings.h"
 #include "config/identity.h"
 #include "config/resolved.h"
@@ -15,9 +16,7 @@
 #include "core/files.h"
 #include "core/interrupt.h"
 #include "core/machine.h"
-#include "core/memory.h"
 #include "kernels/backend.h"
-#include "kernels/memory.h"
 #include "model/description.h"
 #include "output/log.h"
 #include "output/manifest.h"
@@ -95,22 +94,15 @@ bool is_out_of_memory(const std::exception& error) {
          std::string_view(error.what()).find("can't allocate memory") != std::string_view::npos;
 }
 
-/// Refuses a run that would be killed for its memory in the middle of its work.
-void require_memory(const Prepared& prepared) {
-  const auto available = available_memory();
-  if (!available || !prepared.device.is_cpu()) return;
-  const MemoryEstimate estimate =
-      memory_estimate(prepared.config, make_layout(prepared.config), chosen_backend(prepared.config, prepared.device));
-  const auto fault = memory_fault(prepared.config, estimate, *available);
-  if (fault) throw Error(*fault + "; --force runs it all the same");
-}
-
 /// What a person should know who goes on with a run in other surroundings.
-void warn_of_changes(const RunFolder& folder, Log& log) {
+void warn_of_changes(const RunFolder& folder, std::vector<std::string> changes, Log& log) {
   for (const ConfigChange& change : folder.changes())
     if (change.key == "compute.threads")
-      log.warning("compute.threads " + change.there + " → " + change.here +
-                  ": from here on the last digits may differ from those of a run that was never interrupted");
+      changes.insert(changes.begin(), change.key + ' ' + change.there + " → " + change.here);
+  if (!changes.empty())
+    log.warning(
+        fmt::format("{}: from here on the last digits may differ from those of a run that was never interrupted",
+                    fmt::join(changes, ", ")));
 }
 
 /// `when`: "after step 7".
@@ -122,7 +114,7 @@ ExperimentResult interrupted_run(const RunFolder& folder, Log& log, Manifest& ma
 }
 
 ExperimentResult train(const Prepared& prepared, const ExperimentOptions& options, const RunFolder& folder, Log& log,
-                       Manifest& manifest) {
+                       Manifest& manifest, const std::vector<std::string>& changes) {
   const Config& config = prepared.config;
   Stack stack(config, prepared.device, segment_factory(config, prepared.device));
   Recorder recorder(config, stack, prepared.device, folder.path());
@@ -143,7 +135,7 @@ ExperimentResult train(const Prepared& prepared, const ExperimentOptions& option
   if (folder.unfinished()) {
     trainer.resume();
     const std::int64_t step = trainer.position().step;
-    manifest.resumed.push_back({step, utc_text(std::chrono::system_clock::now())});
+    manifest.resumed.push_back({step, utc_text(std::chrono::system_clock::now()), changes});
     set_status(manifest, folder, RunStatus::running);
     folder.update_config();
     log.note(step == 0 ? "no checkpoint: from step 1" : fmt::format("going on after step {}", step));
@@ -184,7 +176,7 @@ ExperimentResult run_experiment(const Prepared& prepared, const ExperimentOption
       options.out.empty() ? default_run_folder(prepared.config.name, run_id(prepared.config, hash)) : options.out;
   if (const auto status = status_in_manifest(path + "/manifest.json");
       !options.force && (options.overwrite || (status != RunStatus::finished && status != RunStatus::diverged)))
-    require_memory(prepared);
+    if (const auto refusal = memory_refusal(prepared)) throw Error(*refusal);
   const RunFolder folder = RunFolder::open({path, options.overwrite, options.resume}, resolved);
   Log log(terminal, options.quiet);
   if (folder.finished()) {
@@ -195,12 +187,16 @@ ExperimentResult run_experiment(const Prepared& prepared, const ExperimentOption
   }
   log.open_file(folder.file("run.log"));
   Manifest manifest = manifest_of(prepared);
-  if (folder.unfinished()) continue_history(folder.file("manifest.json"), manifest);
+  std::vector<std::string> changes;
+  if (folder.unfinished()) {
+    changes = changes_of_surroundings(folder.file("manifest.json"), manifest);
+    continue_history(folder.file("manifest.json"), manifest);
+  }
   set_status(manifest, folder, RunStatus::running);
   try {
-    warn_of_changes(folder, log);
+    warn_of_changes(folder, changes, log);
     set_up_process(prepared.config.compute);
-    return train(prepared, options, folder, log, manifest);
+    return train(prepared, options, folder, log, manifest, changes);
   } catch (const Interrupted&) {  // before there was anything to keep
     return interrupted_run(folder, log, manifest, "while the run was starting");
   } catch (const std::exception& error) {

@@ -104,5 +104,57 @@ TEST_F(FaultyDisk, ADiskThatGoesReadOnlyOrBreaks) {
   std::cout << "[ torture  ] disks gone read-only or broken: " << refused_ << "\n";
 }
 
+/// Looks, after each step, at what a crash of the machine would lose.
+class CrashWatch final : public Observer {
+ public:
+  void step_done(const StepResult& result) override {
+    if (result.step % 3 != 1 || result.step == 1) return;  // the step before was saved
+    ++looks;
+    const FaultyFiles::Unsynced lost = FaultyFiles::unsynced();
+    EXPECT_THAT(lost.names, ::testing::IsEmpty()) << "after step " << result.step;
+    const std::string checkpoint = "checkpoint/step-" + std::to_string(result.step - 1) + ".safetensors";
+    const FaultyFiles::Unsynced before = FaultyFiles::unsynced_before(checkpoint);
+    EXPECT_THAT(before.names, ::testing::IsSubsetOf({checkpoint + ".tmp"})) << "before the checkpoint stood";
+    EXPECT_THAT(before.contents, ::testing::IsSubsetOf({"run.log"})) << "before the checkpoint stood";
+  }
+  int looks = 0;
+};
+
+TEST_F(FaultyDisk, ACrashOfTheMachineTakesNothingThatACheckpointCountsOn) {
+  const FaultyFiles counting(path("run"), 0, 0);
+  CrashWatch watch;
+  run("run", {"checkpoint.every=3", "record.tensors=true", "record.quantities=[\"standard\", \"lesion\"]"},
+      {.observer = &watch});
+  EXPECT_EQ(watch.looks, 7);
+  EXPECT_THAT(FaultyFiles::unsynced().names, ::testing::IsEmpty());
+  EXPECT_THAT(FaultyFiles::unsynced().contents, ::testing::IsSubsetOf({"run.log"}));
+}
+
+/// What was written until each 400th step was saved, and in how many calls.
+class WriteMeter final : public Observer {
+ public:
+  void step_done(const StepResult& result) override {
+    if (result.step % 400 != 1 || result.step == 1) return;
+    bytes.push_back(FaultyFiles::written());
+    calls.push_back(FaultyFiles::calls());
+  }
+  std::vector<std::uint64_t> bytes, calls;
+};
+
+TEST_F(FaultyDisk, AStepWritesAsMuchAtTheEndOfALongRunAsInItsMiddle) {
+  const FaultyFiles counting(path("run"), 0, 0);
+  WriteMeter meter;
+  run("run", {"steps=2402", "checkpoint.every=400", "depth=1", "batch=1", "dropout=0"}, {.observer = &meter});
+  ASSERT_EQ(meter.bytes.size(), 6u);
+  const auto between = [](const std::vector<std::uint64_t>& sums, std::size_t from, std::size_t to) {
+    return static_cast<double>(sums[to] - sums[from]);
+  };
+  const double middle = between(meter.bytes, 2, 3), end = between(meter.bytes, 4, 5);  // all steps of four digits
+  EXPECT_GT(middle, 0);
+  EXPECT_NEAR(end / middle, 1, 0.05) << "files are not only appended to";
+  // Once a second or when a mebibyte has come together, not at every step.
+  EXPECT_LT(between(meter.calls, 1, 5), 1600);
+}
+
 }  // namespace
 }  // namespace gradflow

@@ -31,6 +31,7 @@ using ::testing::ElementsAre;
 using testing::ExperimentTest;
 using ::testing::HasSubstr;
 using testing::Interrupter;
+using ::testing::Not;
 using testing::Words;
 
 TEST_F(ExperimentTest, EndsWithACheckpointThatHoldsEveryTensorByName) {
@@ -194,6 +195,77 @@ TEST_F(ExperimentTest, AStepThatTakesTooLongIsGivenUpAndMadeAgain) {
   EXPECT_THAT(checkpoints("parts"), ElementsAre("step-9.safetensors"));
   run("parts", overrides, {.resume = true});
   expect_same("parts", "whole", 24);
+}
+
+/// Sends a signal when a step is about to end, and waits until nobody has patience any longer.
+class SlowEnd final : public Observer, private Watcher {
+ public:
+  explicit SlowEnd(std::int64_t step) : step_(step) {}
+  Watcher* watcher_for(std::int64_t step) override { return step == step_ ? this : nullptr; }
+  void step_done(const StepResult&) override {}
+
+ private:
+  void forward_done(std::size_t, const Stream&, const Stream&, const Inside&, const Batch&) override {}
+  void gradient_arrived(std::size_t segment, const Stream&) override {
+    if (segment != 0) return;
+    ::raise(SIGTERM);
+    ::sleep(4);
+  }
+
+  std::int64_t step_;
+};
+
+const Words on_demand = {R"(record.quantities=["standard", "lesion", "hessian"])"};
+
+TEST_F(ExperimentTest, AMeasurementThatKeepsASignalWaitingIsGivenUpAndMadeWhenTheRunGoesOn) {
+  run("whole", on_demand);
+  for (const std::int64_t step : {10, 24}) {
+    const std::string name = "cut" + std::to_string(step);
+    SlowEnd slow(step);
+    EXPECT_EQ(run(name, on_demand, {.observer = &slow}).exit, Exit::interrupted);
+    EXPECT_THAT(said_, HasSubstr("SIGTERM after step " + std::to_string(step)));
+    EXPECT_THAT(checkpoints(name), ElementsAre("step-" + std::to_string(step) + ".safetensors"));
+    for (const char* table : {"/quantities.csv", "/tensors.csv"})  // spectral norms are such measurements too
+      EXPECT_THAT(read_file(path(name) + table), Not(HasSubstr("\n" + std::to_string(step) + ","))) << table;
+    EXPECT_FALSE(fs::exists(path(name) + "/summary.json"));
+    // Interrupted again before it could make up for it, it still owes.
+    class AtRestoring final : public Observer {
+     public:
+      void restore(const SavedState&) override {
+        ::raise(SIGTERM);
+        ::sleep(4);
+      }
+      void step_done(const StepResult&) override {}
+    } again;
+    EXPECT_EQ(run(name, on_demand, {.resume = true, .observer = &again}).exit, Exit::interrupted);
+    EXPECT_EQ(run(name, on_demand, {.resume = true}).exit, Exit::done);
+    expect_same(name, "whole", 24);
+  }
+}
+
+TEST_F(ExperimentTest, AMeasurementOwedOfALastStepIsNotMadeWhereThatIsNoLongerTheLast) {
+  const Words longer = {on_demand[0], "train.steps=40"};
+  SlowEnd slow(24);
+  EXPECT_EQ(run("run", on_demand, {.observer = &slow}).exit, Exit::interrupted);
+  EXPECT_EQ(run("run", longer, {.resume = true}).exit, Exit::done);
+  run("whole", longer);
+  expect_same("run", "whole", 40);
+}
+
+TEST_F(ExperimentTest, InOtherSurroundingsOneLineSaysThatBitsAreNotPromised) {
+  run_until(8, "run", {});
+  run_until(12, "run", {}, true);
+  EXPECT_THAT(said_, Not(HasSubstr("last digits"))) << "nothing has changed";
+  nlohmann::json manifest = json("run", "manifest.json");
+  manifest["libtorch"] = "1.0.0";
+  manifest["cpu"] = "another";
+  write_file_atomically(path("run") + "/manifest.json", manifest.dump());
+  EXPECT_EQ(run("run", {"threads=2"}, {.resume = true}).exit, Exit::done);
+  EXPECT_THAT(said_, ::testing::ContainsRegex("warning: compute.threads 1 → 2, libtorch 1.0.0 → [^\n]*, cpu another → "
+                                              "[^\n]*: from here on the last digits may differ from those of a run"));
+  manifest = json("run", "manifest.json");
+  EXPECT_FALSE(manifest["resumed"][0].contains("changed"));
+  EXPECT_EQ(manifest["resumed"][1]["changed"].size(), 2u);
 }
 
 TEST_F(ExperimentTest, ASignalBeforeTheFirstStepLeavesAFolderToResume) {

@@ -15,4 +15,13 @@ void add_set_option(CLI::App& command, std::vector<std::string>& overrides) {
       ->allow_extra_args(false);
 }
 
+Error named_by_options(const Error& error, const std::vector<OptionForKey>& options) {
+  std::vector<std::string> lines = error.lines();
+  for (std::string& line : lines)
+    for (const OptionForKey& each : options)
+      if (const std::string written = "--set " + each.key; line.starts_with(written + ":"))
+        line.replace(0, written.size(), each.option);
+  return Error(std::move(lines), error.exit());
+}
+
 }  // namespace gradflow

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "command/command.h"
 #include "config/load.h"
 #include "config/nearest.h"
 #include "config/text.h"
@@ -23,6 +24,10 @@ struct Axis {
   std::string name() const { return key.substr(key.rfind('.') + 1); }
 };
 
+std::string quantities_override(const std::vector<std::string>& names) {
+  return "record.quantities=" + nlohmann::json(names).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 /// Refuses a word that the key does not have, naming the option.
 template <class Choice>
 void check_words(std::string_view option, const std::vector<std::string>& words, std::vector<std::string>& faults) {
@@ -36,6 +41,16 @@ void check_words(std::string_view option, const std::vector<std::string>& words,
   }
 }
 
+/// Refuses what record.quantities does not take, naming the option.
+void check_quantities(const std::vector<std::string>& names, std::vector<std::string>& faults) {
+  try {
+    parse_config("{}", "", std::vector<std::string>{quantities_override(names)});
+  } catch (const Error& error) {
+    for (const std::string& line : named_by_options(error, {{"--quantities", "record.quantities"}}).lines())
+      faults.push_back(line);
+  }
+}
+
 void check(const ProbeAxes& axes) {
   std::vector<std::string> faults;
   check_words<Placement>("--placements", axes.placements, faults);
@@ -44,6 +59,7 @@ void check(const ProbeAxes& axes) {
   check_words<Initialization>("--initializations", axes.initializations, faults);
   for (const std::int64_t depth : axes.depths)
     if (depth < 1) faults.push_back(fmt::format("--depths: {} is no number of blocks; write at least 1", depth));
+  if (!axes.quantities.empty()) check_quantities(axes.quantities, faults);
   if (!faults.empty()) throw Error(std::move(faults), Exit::usage);
 }
 
@@ -68,7 +84,7 @@ class Builder {
     std::vector<std::string> depths;
     for (const std::int64_t depth : axes.depths) depths.push_back(std::to_string(depth));
     add("model.depth", depths);
-    if (!axes.quantities.empty()) overrides_.push_back("record.quantities=" + nlohmann::json(axes.quantities).dump());
+    if (!axes.quantities.empty()) overrides_.push_back(quantities_override(axes.quantities));
   }
 
   std::vector<Config> build() {

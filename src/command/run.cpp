@@ -21,9 +21,27 @@ struct Options {
   std::string device;
 };
 
+Prepared prepared_run(const Options& options) {
+  std::vector<std::string> overrides = options.overrides;
+  std::vector<OptionForKey> given;
+  if (options.threads) {
+    overrides.push_back("compute.threads=" + std::to_string(*options.threads));
+    given.push_back({"--threads", "compute.threads"});
+  }
+  if (!options.device.empty()) {
+    overrides.push_back("compute.device=" + options.device);
+    given.push_back({"--device", "compute.device"});
+  }
+  try {
+    return prepare(options.config, overrides);
+  } catch (const Error& error) {
+    throw named_by_options(error, given);
+  }
+}
+
 Exit run(const Options& options) {
   catch_interrupts();
-  Prepared prepared = prepare(options.config, options.overrides);
+  const Prepared prepared = prepared_run(options);
   const ExperimentResult result = run_experiment(prepared,
                                                  {.out = options.out,
                                                   .overwrite = options.overwrite,
@@ -57,11 +75,7 @@ void add_run(CLI::App& program, Action& action) {
   command->add_option("--threads", options->threads, "threads, short for --set compute.threads=N")->type_name("N");
   command->add_option("--device", options->device, "cpu, cuda, cuda:N or auto, short for --set compute.device=D")
       ->type_name("D");
-  command->callback([options, &action] {
-    if (options->threads) options->overrides.push_back("compute.threads=" + std::to_string(*options->threads));
-    if (!options->device.empty()) options->overrides.push_back("compute.device=" + options->device);
-    action = [options] { return run(*options); };
-  });
+  command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 
 }  // namespace gradflow

@@ -16,7 +16,6 @@
 #include "config/resolved.h"
 #include "core/error.h"
 #include "core/files.h"
-#include "core/machine.h"
 #include "model/description.h"
 
 namespace gradflow {
@@ -56,15 +55,17 @@ std::string failure_of(const RunRow& row) {
 
 }  // namespace
 
-std::vector<PooledRun> run_pool(std::span<const Config> configs, const std::string& pool, std::int64_t jobs, Log& log) {
+std::vector<PooledRun> run_pool(std::span<const Config> configs, const std::string& pool, std::int64_t jobs, bool force,
+                                Log& log) {
   if (configs.empty()) return {};
   const Grid grid = grid_of(configs, pool);
   GridCells cells = checked_cells(grid, {.out = pool});
   for (GridCell& cell : cells.cells) cell.label = cell.id;
   create_folders(cells.folder);
   RunsTable table = runs_table(cells);
-  const Exit exit =
-      run_sweep(grid, cells, {.jobs = jobs > 0 ? jobs : default_jobs(cells.cells, usable_cores())}, table, log);
+  SweepOptions options{.force = force};
+  if (jobs > 0) options.jobs = jobs;
+  const Exit exit = run_sweep(grid, cells, options, table, log);
   if (exit == Exit::interrupted) throw Error("interrupted; the same command goes on where it ended", exit);
 
   std::map<std::string, PooledRun, std::less<>> by_id;

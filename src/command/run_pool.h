@@ -17,9 +17,10 @@ struct PooledRun {
 };
 
 /// Makes the runs of these configurations in a pool of run folders, POOL/ID: equal configurations once, finished runs
-/// not again, unfinished ones resumed, `jobs` at a time (0: one a core). A run that fails does not stop the others. The
-/// results stand in the order of the configurations. Throws Error with Exit::interrupted after a signal. Call while
-/// this process has a single thread.
-std::vector<PooledRun> run_pool(std::span<const Config> configs, const std::string& pool, std::int64_t jobs, Log& log);
+/// not again, unfinished ones resumed, `jobs` at a time (0: as many as go), with `force` whatever memory they need. A
+/// run that fails does not stop the others. The results stand in the order of the configurations. Throws Error with
+/// Exit::interrupted after a signal. Call while this process has a single thread.
+std::vector<PooledRun> run_pool(std::span<const Config> configs, const std::string& pool, std::int64_t jobs, bool force,
+                                Log& log);
 
 }  // namespace gradflow

@@ -12,7 +12,6 @@
 #include "core/files.h"
 #include "core/interrupt.h"
 #include "core/lock.h"
-#include "core/machine.h"
 #include "core/numbers.h"
 #include "output/terminal.h"
 #include "output/text_table.h"
@@ -31,6 +30,7 @@ struct Options {
   bool fail_fast = false;
   bool strict = false;
   bool skip_invalid = false;
+  bool force = false;
   bool quiet = false;
 };
 
@@ -97,8 +97,8 @@ Exit run_one(const Options& options, const Grid& grid, const GridCells& cells, R
   };
   try {
     const Prepared prepared = prepare([&](const FurtherCheck& further) { return grid.config(cell.number, further); });
-    const ExperimentResult result =
-        run_experiment(prepared, {.out = cell.folder, .resume = true, .quiet = options.quiet}, std::cerr);
+    const ExperimentResult result = run_experiment(
+        prepared, {.out = cell.folder, .resume = true, .force = options.force, .quiet = options.quiet}, std::cerr);
     note(std::nullopt);
     if (!options.quiet) std::cout << result.table << std::flush;
     if (result.exit != Exit::diverged) return result.exit;
@@ -136,12 +136,14 @@ Exit run(const Options& options) {
   if (options.index) return run_one(options, grid, cells, table);
 
   create_folders(cells.folder);
-  const std::int64_t cores = usable_cores();
-  const std::int64_t jobs = options.jobs.value_or(default_jobs(cells.cells, cores));
   catch_interrupts();
-  const Exit exit = run_sweep(
-      grid, cells, {.jobs = jobs, .fail_fast = options.fail_fast, .strict = options.strict, .quiet = options.quiet},
-      table, log);
+  const Exit exit = run_sweep(grid, cells,
+                              {.jobs = options.jobs,
+                               .fail_fast = options.fail_fast,
+                               .strict = options.strict,
+                               .force = options.force,
+                               .quiet = options.quiet},
+                              table, log);
   if (!options.quiet) print_end(grid, cells, table.rows());
   return exit;
 }
@@ -160,7 +162,8 @@ void add_sweep(CLI::App& program, Action& action) {
       ->check([](const std::string& folder) { return folder.empty() ? "needs the name of a folder" : ""; });
   command
       ->add_option("--jobs", options->jobs,
-                   "runs at a time, each in a process of its own; default: cores divided by\ncompute.threads")
+                   "runs at a time, each in a process of its own; default: cores divided by\ncompute.threads, fewer "
+                   "where the memory of the largest runs would not do")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{4096}));
   CLI::Option* index =
@@ -175,6 +178,7 @@ void add_sweep(CLI::App& program, Action& action) {
   command->add_flag("--strict", options->strict, "a run that diverges has failed");
   command->add_flag("--skip-invalid", options->skip_invalid,
                     "leaves out cells that cannot be built (they get no number)\ninstead of refusing the grid");
+  command->add_flag("--force", options->force, "runs although the estimated memory exceeds what is free");
   command->add_flag("--quiet", options->quiet, "no progress, no table; errors and warnings only");
   command->footer(
       "Finished runs are not run again, unfinished ones are resumed. A run whose process dies is tried once more.\n"

@@ -9,11 +9,14 @@
 #include <deque>
 #include <memory>
 
+#include "command/memory_demand.h"
 #include "command/worker.h"
 #include "core/child_process.h"
 #include "core/files.h"
 #include "core/interrupt.h"
 #include "core/lock.h"
+#include "core/machine.h"
+#include "core/memory.h"
 #include "core/numbers.h"
 #include "output/manifest.h"
 #include "output/progress.h"
@@ -28,8 +31,8 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 /// A process that runs one cell after the other.
 struct Worker {
-  Worker(const Grid& grid, const std::vector<GridCell>& cells, const GridCell& first)
-      : process([&](Channel& channel) { work(channel, grid, cells); }),
+  Worker(const Grid& grid, const std::vector<GridCell>& cells, const GridCell& first, bool force)
+      : process([&](Channel& channel) { work(channel, grid, cells, force); }),
         threads(first.threads),
         flush_denormals(first.flush_denormals) {}
 
@@ -86,7 +89,7 @@ class Sweep {
   }
 
   void give_out() {
-    while (!queue_.empty() && busy() < static_cast<std::size_t>(options_.jobs)) {
+    while (!queue_.empty() && busy() < static_cast<std::size_t>(*options_.jobs)) {
       const std::size_t index = queue_.front();
       Worker& worker = free_worker(cells_[index]);
       worker.share = 0;
@@ -109,7 +112,7 @@ class Sweep {
       other = worker.get();
     }
     if (other != nullptr) remove(*other);
-    return *workers_.emplace_back(std::make_unique<Worker>(grid_, cells_, cell));
+    return *workers_.emplace_back(std::make_unique<Worker>(grid_, cells_, cell, options_.force));
   }
 
   void remove(Worker& worker) {
@@ -201,7 +204,8 @@ class Sweep {
   void stop(const std::string& why) {
     stopping_ = true;
     log_.note(why);
-    for (const auto& worker : workers_) worker->process.send_signal(SIGTERM);
+    const int signal = interrupted() != 0 ? interrupted() : SIGTERM;
+    for (const auto& worker : workers_) worker->process.send_signal(signal);
   }
 
   /// GridCells that another process had in hand may be finished by now, or free. True when there are some to look at,
@@ -302,6 +306,35 @@ class Sweep {
   Clock::time_point next_status_ = start_, next_plain_ = start_ + std::chrono::seconds(5), table_written_ = start_;
 };
 
+/// How many cells at a time. Throws Error where so many as were asked for, or a single one, do not fit into memory.
+std::int64_t jobs_in_memory(const GridCells& cells, const SweepOptions& options, const std::vector<RunRow>& rows,
+                            Log& log) {
+  const std::int64_t jobs = options.jobs.value_or(default_jobs(cells.cells, usable_cores()));
+  const auto available = available_memory();
+  if (options.force || !available) return jobs;
+  std::vector<double> demands;
+  std::vector<std::string> refusals;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const GridCell& cell = cells.cells[i];
+    if (rows[i].done()) continue;
+    demands.push_back(cell.memory);
+    if (!cell.memory_refusal.empty()) refusals.push_back(cell.label + ": " + cell.memory_refusal);
+  }
+  if (!refusals.empty()) throw Error(std::move(refusals));
+  const std::int64_t fitting = std::max<std::int64_t>(jobs_within(demands, jobs, *available), 1);
+  if (fitting == jobs) return jobs;
+  const std::string words =
+      fmt::format("the {} largest runs need about {} of memory together and {} are available",
+                  std::min(jobs, static_cast<std::int64_t>(demands.size())),
+                  bytes_in_words(largest_together(demands, jobs)), bytes_in_words(static_cast<double>(*available)));
+  if (options.jobs)
+    throw Error(
+        fmt::format("--jobs {}: {}; write --jobs {}, or --force to run so many all the same", jobs, words, fitting));
+  log.note(fmt::format("{} at a time instead of {}: {}", fitting == 1 ? "one run" : fmt::format("{} runs", fitting),
+                       jobs, words));
+  return fitting;
+}
+
 }  // namespace
 
 std::int64_t default_jobs(const std::vector<GridCell>& cells, std::int64_t cores) {
@@ -319,7 +352,9 @@ RunsTable runs_table(const GridCells& cells) {
 
 Exit run_sweep(const Grid& grid, const GridCells& cells, const SweepOptions& options, RunsTable& table, Log& log) {
   table.read_folders();
-  return Sweep(grid, cells, options, table, log).run();
+  SweepOptions settled = options;
+  settled.jobs = jobs_in_memory(cells, options, table.rows(), log);
+  return Sweep(grid, cells, settled, table, log).run();
 }
 
 }  // namespace gradflow

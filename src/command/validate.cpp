@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "command/command.h"
+#include "command/memory_demand.h"
 #include "command/prepare.h"
 
 namespace gradflow {
@@ -21,7 +22,8 @@ Exit run(const Options& options) {
   std::vector<std::string> faults;
   for (const std::string& path : options.paths) {
     try {
-      prepare(path, options.overrides);
+      const Prepared prepared = prepare(path, options.overrides);
+      if (const auto refusal = memory_refusal(prepared)) throw Error(path + ": " + *refusal);
       fmt::print("{}: ok\n", path);
     } catch (const Error& error) {
       faults.insert(faults.end(), error.lines().begin(), error.lines().end());

@@ -34,14 +34,14 @@ class Reporter final : public Observer {
   Clock::time_point next_ = Clock::now();
 };
 
-WorkerReport run_cell(Channel& channel, const Grid& grid, const GridCell& cell) {
+WorkerReport run_cell(Channel& channel, const Grid& grid, const GridCell& cell, bool force) {
   std::ostringstream said;
   WorkerReport report;
   try {
     const Prepared prepared = prepare([&](const FurtherCheck& further) { return grid.config(cell.number, further); });
     Reporter reporter(channel, prepared.config.train.steps);
-    const ExperimentResult result =
-        run_experiment(prepared, {.out = cell.folder, .resume = true, .quiet = true, .observer = &reporter}, said);
+    const ExperimentResult result = run_experiment(
+        prepared, {.out = cell.folder, .resume = true, .force = force, .quiet = true, .observer = &reporter}, said);
     report.kind = WorkerReport::Kind::ended;
     report.exit = result.exit;
     report.was_finished = result.was_finished;
@@ -81,11 +81,11 @@ WorkerReport WorkerReport::from(std::string_view text) {
           .said = json.at("said")};
 }
 
-void work(Channel& channel, const Grid& grid, const std::vector<GridCell>& cells) {
-  catch_interrupts();
+void work(Channel& channel, const Grid& grid, const std::vector<GridCell>& cells, bool force) {
+  catch_interrupts(SecondSigint::waits);  // Ctrl-C reaches a worker twice: from the terminal and from the sweep
   while (const auto request = channel.receive()) {
     const auto index = parse_integer(*request);
-    const WorkerReport report = run_cell(channel, grid, cells.at(static_cast<std::size_t>(index.value())));
+    const WorkerReport report = run_cell(channel, grid, cells.at(static_cast<std::size_t>(index.value())), force);
     if (!channel.send(report.text()) || interrupted()) return;
   }
 }

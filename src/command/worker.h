@@ -33,7 +33,7 @@ struct WorkerReport {
 
 /// The life of a worker process: receives indices of cells, runs them one by one in this process, reports, until its
 /// channel is closed. Signals are remembered (`interrupted`); after one the cell at hand ends early and no other is
-/// begun.
-void work(Channel& channel, const Grid& grid, const std::vector<GridCell>& cells);
+/// begun. `force`: whatever memory a cell needs.
+void work(Channel& channel, const Grid& grid, const std::vector<GridCell>& cells, bool force);
 
 }  // namespace gradflow

@@ -8,6 +8,7 @@
 
 #include "config/resolved.h"
 #include "core/error.h"
+#include "testing/temporary_folder.h"
 
 namespace gradflow {
 namespace {
@@ -24,23 +25,18 @@ Lines faults(std::string_view text, std::vector<std::string> overrides = {}) {
   return {};
 }
 
-/// A folder that is gone after the test.
+/// A folder for files that a test writes.
 class Folder {
  public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "gradflow-load-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
   std::string write(const std::string& name, const std::string& content) const {
-    std::filesystem::create_directories((path_ / name).parent_path());
-    std::ofstream(path_ / name) << content;
-    return (path_ / name).string();
+    std::filesystem::create_directories((path() / name).parent_path());
+    std::ofstream(path() / name) << content;
+    return (path() / name).string();
   }
-  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path path() const { return folder_.path(); }
 
  private:
-  std::filesystem::path path_;
+  TemporaryFolder folder_;
 };
 
 TEST(Load, TheSmallestFileIsEveryDefault) {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace gradflow {
 namespace {
@@ -64,22 +65,6 @@ int sync_retrying(int descriptor) {
   return result == 0 || errno == EINVAL || errno == ENOTSUP ? 0 : errno;
 }
 
-/// Writes all pieces, small ones together; the errno value of the failure, or 0.
-int write_all(int descriptor, std::span<const std::string_view> pieces) {
-  std::string together;
-  for (const std::string_view piece : pieces) {
-    if (together.size() + piece.size() > flush_beyond) {
-      if (const int failure = write_all(descriptor, together)) return failure;
-      together.clear();
-    }
-    if (piece.size() <= flush_beyond)
-      together += piece;
-    else if (const int failure = write_all(descriptor, piece))
-      return failure;
-  }
-  return write_all(descriptor, together);
-}
-
 std::string folder_of(const std::string& path) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   return folder.empty() ? "." : folder.string();
@@ -91,18 +76,6 @@ int sync_folder(const std::string& folder) {
   if (descriptor < 0) return errno;
   const int failure = sync_retrying(descriptor);
   ::close(descriptor);
-  return failure;
-}
-
-/// The errno value of the failure, or 0.
-int write_and_rename(const std::string& temporary, const std::string& path, std::span<const std::string_view> content) {
-  const int descriptor = open_retrying(temporary, O_WRONLY | O_CREAT | O_TRUNC);
-  if (descriptor < 0) return errno;
-  int failure = write_all(descriptor, content);
-  if (failure == 0) failure = sync_retrying(descriptor);
-  if (::close(descriptor) != 0 && failure == 0 && errno != EINTR) failure = errno;
-  if (failure == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) failure = errno;
-  if (failure != 0) ::unlink(temporary.c_str());
   return failure;
 }
 
@@ -148,9 +121,44 @@ void write_file_atomically(const std::string& path, std::string_view content) {
 }
 
 void write_file_atomically(const std::string& path, std::span<const std::string_view> pieces) {
-  int failure = write_and_rename(path + ".tmp", path, pieces);
-  if (failure == 0) failure = sync_folder(folder_of(path));
-  if (failure != 0) throw file_error(path, "cannot be written", failure);
+  WholeFile file(path);
+  for (const std::string_view piece : pieces) file.append(piece);
+  file.finish();
+}
+
+WholeFile::WholeFile(std::string path) : path_(std::move(path)), temporary_(path_ + ".tmp") {
+  descriptor_ = open_retrying(temporary_, O_WRONLY | O_CREAT | O_TRUNC);
+  require(descriptor_ < 0 ? errno : 0);
+}
+
+WholeFile::~WholeFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!stands_) ::unlink(temporary_.c_str());
+}
+
+void WholeFile::require(int failure) const {
+  if (failure != 0) throw file_error(path_, "cannot be written", failure);
+}
+
+void WholeFile::append(std::string_view text) {
+  if (pending_.size() + text.size() > flush_beyond) {
+    require(write_all(descriptor_, pending_));
+    pending_.clear();
+  }
+  if (text.size() <= flush_beyond)
+    pending_ += text;
+  else
+    require(write_all(descriptor_, text));
+}
+
+void WholeFile::finish() {
+  require(write_all(descriptor_, pending_));
+  require(sync_retrying(descriptor_));
+  const int closed = ::close(std::exchange(descriptor_, -1));
+  require(closed != 0 && errno != EINTR ? errno : 0);
+  require(::rename(temporary_.c_str(), path_.c_str()) != 0 ? errno : 0);
+  stands_ = true;
+  require(sync_folder(folder_of(path_)));
 }
 
 void write_file_in_place(const std::string& path, std::string_view content) {
@@ -170,10 +178,26 @@ std::optional<std::uint64_t> file_size(const std::string& path) {
 }
 
 void create_folders(const std::string& path) {
-  std::error_code failure;
-  std::filesystem::create_directories(path, failure);
-  if (!failure && !std::filesystem::is_directory(path)) failure = std::make_error_code(std::errc::not_a_directory);
+  namespace fs = std::filesystem;
+  std::error_code failure, ignored;
+  std::vector<fs::path> missing;  // innermost first
+  for (fs::path part = without_slash_at_end(path); !part.empty() && !fs::exists(part, ignored);
+       part = part.parent_path())
+    missing.push_back(part);
+  for (auto part = missing.rbegin(); part != missing.rend() && !failure; ++part) {
+    if (!fs::create_directory(*part, failure)) continue;  // failed, or another process was faster
+    const int not_synced = sync_folder(folder_of(part->string()));
+    if (not_synced == 0 || not_synced == EACCES) continue;  // a folder that nobody may list cannot be synced
+    failure = {not_synced, std::generic_category()};
+    fs::remove(*part, ignored);  // who tries again must sync again
+  }
+  if (!failure && !fs::is_directory(path)) failure = std::make_error_code(std::errc::not_a_directory);
   if (failure) throw file_error(path, "cannot be created", failure.value());
+}
+
+std::string without_slash_at_end(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
 }
 
 void remove_file(const std::string& path) {

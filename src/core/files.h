@@ -28,6 +28,29 @@ void write_file_atomically(const std::string& path, std::string_view content);
 /// The same from pieces that stand one behind the other in the file, so that nobody has to join them.
 void write_file_atomically(const std::string& path, std::span<const std::string_view> pieces);
 
+/// The same for content that comes bit by bit: nothing stands under the name before `finish`, and without it nothing
+/// stays.
+class WholeFile {
+ public:
+  explicit WholeFile(std::string path);
+  ~WholeFile();
+  WholeFile(const WholeFile&) = delete;
+  WholeFile& operator=(const WholeFile&) = delete;
+
+  void append(std::string_view text);
+  /// Call once, at the end.
+  void finish();
+
+ private:
+  /// Throws the Error of a failed call unless its errno value is 0.
+  void require(int failure) const;
+
+  std::string path_, temporary_;
+  int descriptor_ = -1;
+  bool stands_ = false;
+  std::string pending_;
+};
+
 /// Writes over the content of a file that exists, for a disk that has no room for a second copy. Whoever reads it
 /// meanwhile may see a part. Throws Error naming the file and the reason.
 void write_file_in_place(const std::string& path, std::string_view content);
@@ -35,8 +58,12 @@ void write_file_in_place(const std::string& path, std::string_view content);
 /// Bytes in the file; absent where there is no regular file that can be looked at.
 std::optional<std::uint64_t> file_size(const std::string& path);
 
-/// Creates the folder and those above it. Throws Error naming the folder and the reason.
+/// Creates the folder and those above it, each synced into the folder that holds it: what is later written there
+/// survives a crash of the machine. Throws Error naming the folder and the reason.
 void create_folders(const std::string& path);
+
+/// "a/b" for "a/b//"; "/" stays.
+std::string without_slash_at_end(std::string path);
 
 /// Removes the file if it is there. Throws Error naming the file and the reason.
 void remove_file(const std::string& path);

@@ -111,6 +111,17 @@ TEST(CreateFolders, CreatesAllOfThemAndAcceptsThoseThere) {
   EXPECT_TRUE(std::filesystem::is_directory(folder / "a/b/c"));
 }
 
+TEST(CreateFolders, TakesAnyWayToWriteAPath) {
+  const TemporaryFolder folder;
+  for (const char* name : {"a/b//", "c/./d", "e/../f"}) {
+    create_folders(folder / name);
+    EXPECT_TRUE(std::filesystem::is_directory(folder / name)) << name;
+  }
+  EXPECT_EQ(without_slash_at_end("a/b//"), "a/b");
+  EXPECT_EQ(without_slash_at_end("//"), "/");
+  EXPECT_EQ(without_slash_at_end(""), "");
+}
+
 TEST(CreateFolders, RefusesAFileInTheWay) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "file", "");
@@ -262,6 +273,39 @@ TEST(WriteFileAtomically, JoinsPieces) {
   const std::string_view pieces[] = {"a", "", large, "b", "c"};
   write_file_atomically(folder / "file", pieces);
   EXPECT_EQ(read_file(folder / "file"), "a" + large + "bc");
+}
+
+TEST(WholeFile, StandsUnderItsNameOnlyWhenItIsWhole) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "file", "old");
+  {
+    WholeFile file(folder / "file");
+    file.append("half");
+  }
+  EXPECT_EQ(read_file(folder / "file"), "old");
+  const std::string large(3 << 20, 'x');
+  {
+    WholeFile file(folder / "file");
+    for (const std::string& part : {std::string("a"), large, std::string("b")}) file.append(part);
+    EXPECT_EQ(read_file(folder / "file"), "old");
+    file.finish();
+  }
+  EXPECT_EQ(read_file(folder / "file"), "a" + large + "b");
+  EXPECT_FALSE(std::filesystem::exists(folder / "file.tmp"));
+}
+
+TEST(WholeFile, ErrorsNameTheFileThatWasAskedFor) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(error_of([&] { WholeFile(folder / "absent/file"); }),
+              StartsWith(folder / "absent/file" + ": cannot be written (No such file or directory)"));
+  const FileSizeLimit limit(1000);
+  EXPECT_THAT(error_of([&] {
+                WholeFile file(folder / "file");
+                file.append(std::string(5000, 'x'));
+                file.finish();
+              }),
+              StartsWith(folder / "file" + ": cannot be written (File too large)"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "file.tmp"));
 }
 
 TEST(WriteFileInPlace, ReplacesTheContentOfAFileThatExists) {

@@ -13,7 +13,7 @@ constexpr std::int64_t patience = 2;  // seconds
 
 std::atomic<int> arrived{0};
 std::atomic<std::int64_t> arrived_at{0};  // seconds of the monotonic clock
-int steadfast = 0;                        // objects of that class
+std::atomic<bool> second_sigint_ends{true};
 static_assert(std::atomic<int>::is_always_lock_free, "a handler may touch nothing else");
 
 std::int64_t now() {
@@ -27,12 +27,13 @@ void remember(int signal) {
   if (arrived == 0) arrived_at = now();
   arrived.compare_exchange_strong(none, signal);
   // Somebody who presses Ctrl-C after an interruption does not want to wait for the end of a step.
-  ::signal(SIGINT, SIG_DFL);
+  if (second_sigint_ends) ::signal(SIGINT, SIG_DFL);
 }
 
 }  // namespace
 
-void catch_interrupts() {
+void catch_interrupts(SecondSigint second) {
+  second_sigint_ends = second == SecondSigint::ends;
   struct sigaction action = {};
   action.sa_handler = remember;
   sigemptyset(&action.sa_mask);
@@ -46,11 +47,8 @@ void give_up_if_interrupted() {
 }
 
 void give_up_if_overdue() {
-  if (steadfast == 0 && interrupted() != 0 && now() - arrived_at > patience) throw Interrupted();
+  if (interrupted() != 0 && now() - arrived_at > patience) throw Interrupted();
 }
-
-Steadfast::Steadfast() { ++steadfast; }
-Steadfast::~Steadfast() { --steadfast; }
 
 void forget_interrupt() { arrived = 0; }
 

@@ -10,9 +10,12 @@ struct Interrupted : std::exception {
 };
 
 /// From now on SIGINT, SIGTERM and SIGUSR1 no longer end the process: they are remembered, and the work that goes on
-/// asks `interrupted` between two steps. After the first of them a SIGINT ends the process at once, as it would have
-/// without this call. System calls that wait are interrupted (EINTR), not restarted.
-void catch_interrupts();
+/// asks `interrupted` between two steps. System calls that wait are interrupted (EINTR), not restarted.
+enum class SecondSigint {
+  ends,   ///< after the first signal a SIGINT ends the process at once, as it would have without this call
+  waits,  ///< like any other: for a process that ends with its parent, whose second SIGINT it is
+};
+void catch_interrupts(SecondSigint second = SecondSigint::ends);
 
 /// The first of the caught signals that arrived (SIGINT, SIGTERM or SIGUSR1), 0 while none did.
 int interrupted();
@@ -21,17 +24,8 @@ int interrupted();
 void give_up_if_interrupted();
 
 /// Throws Interrupted when a caught signal arrived two seconds ago or earlier: for work that should be finished if that
-/// does not take long, asked every now and then.
+/// does not take long and can be made again, asked every now and then.
 void give_up_if_overdue();
-
-/// While one lives, `give_up_if_overdue` does not throw: for work that can be neither undone nor made again.
-class Steadfast {
- public:
-  Steadfast();
-  ~Steadfast();
-  Steadfast(const Steadfast&) = delete;
-  Steadfast& operator=(const Steadfast&) = delete;
-};
 
 /// "SIGINT", "SIGTERM", "SIGUSR1"; "another signal" for others.
 const char* signal_name(int signal);

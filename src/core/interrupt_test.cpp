@@ -33,6 +33,17 @@ TEST(InterruptDeathTest, ASecondSigintEndsTheProcess) {
       testing::KilledBySignal(SIGINT), "");
 }
 
+TEST(InterruptDeathTest, ASecondSigintWaitsWhereItIsAskedTo) {
+  EXPECT_EXIT(
+      {
+        catch_interrupts(SecondSigint::waits);
+        raise(SIGINT);
+        raise(SIGINT);
+        _exit(interrupted() == SIGINT ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
 TEST(InterruptDeathTest, SigtermTwiceStillWaits) {
   EXPECT_EXIT(
       {

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "core/files.h"
@@ -35,14 +37,33 @@ bool stands_at(const std::string& path, int descriptor) {
   return false;
 }
 
-int take_lock(int descriptor, bool waits) {
+int lock_retrying(int descriptor, int operation) {
   int result;
-  do result = ::flock(descriptor, waits ? LOCK_EX : LOCK_EX | LOCK_NB);
+  do result = ::flock(descriptor, operation);
   while (result != 0 && errno == EINTR);
   return result == 0 ? 0 : errno;
 }
 
+/// Somebody who only asks whether it is held has the lock for a moment (`is_locked`), which is nobody's business.
+int take_lock(int descriptor, bool waits) {
+  if (waits) return lock_retrying(descriptor, LOCK_EX);
+  int failure = EWOULDBLOCK;
+  for (int trial = 0; trial < 5 && failure == EWOULDBLOCK; ++trial) {
+    if (trial > 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    failure = lock_retrying(descriptor, LOCK_EX | LOCK_NB);
+  }
+  return failure;
+}
+
 }  // namespace
+
+bool is_locked(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return errno != ENOENT && errno != ENOTDIR;
+  const int failure = lock_retrying(descriptor, LOCK_SH | LOCK_NB);
+  ::close(descriptor);
+  return failure != 0;
+}
 
 FileLock::FileLock(const std::string& path) : FileLock(path, false) {}
 

@@ -12,6 +12,10 @@ class LockHeld : public Error {
   using Error::Error;
 };
 
+/// Whether some process holds the lock of that file: as far as this machine can see, which on a network is up to the
+/// file system. No without such a file; yes where it may not be asked.
+bool is_locked(const std::string& path);
+
 /// An exclusive kernel lock on a file (flock), held until this object or its process ends, however it ends: there are
 /// no stale locks. The file holds "HOST PID" of the latest holder and is never removed, for another process may just be
 /// opening it.

@@ -6,8 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "core/error.h"
@@ -39,6 +43,31 @@ TEST(FileLock, IsReleasedWithItsObject) {
   EXPECT_NE(refusal(folder / "lock"), "no error");
   lock.reset();
   EXPECT_EQ(refusal(folder / "lock"), "no error");
+}
+
+TEST(FileLock, CanBeAskedForWithoutTakingIt) {
+  const TemporaryFolder folder;
+  EXPECT_FALSE(is_locked(folder / "lock"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "lock")) << "asking leaves nothing behind";
+  std::optional<FileLock> lock(FileLock(folder / "lock"));
+  EXPECT_TRUE(is_locked(folder / "lock"));
+  lock.reset();
+  EXPECT_FALSE(is_locked(folder / "lock"));
+}
+
+TEST(FileLock, WhoOnlyAsksStandsInNobodysWay) {
+  const TemporaryFolder folder;
+  { const FileLock once(folder / "lock"); }
+  std::atomic<bool> done = false;
+  std::thread asker([&] {
+    while (!done) {
+      is_locked(folder / "lock");
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  for (int i = 0; i < 500; ++i) EXPECT_EQ(refusal(folder / "lock"), "no error");
+  done = true;
+  asker.join();
 }
 
 TEST(FileLock, NamesTheHoldingProcessAndEndsWithIt) {

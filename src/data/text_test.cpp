@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <cmath>
 #include <filesystem>
@@ -10,6 +9,7 @@
 
 #include "core/error.h"
 #include "data/utf8.h"
+#include "testing/temporary_folder.h"
 
 namespace gradflow {
 namespace {
@@ -19,12 +19,6 @@ using testing::StartsWith;
 
 class Text : public testing::Test {
  protected:
-  Text() {
-    std::string pattern = std::filesystem::temp_directory_path() / "gradflow-text-XXXXXX";
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~Text() override { std::filesystem::remove_all(folder_); }
-
   std::string file(const std::string& name, const std::string& content) const {
     std::ofstream(folder_ / name, std::ios::binary) << content;
     return folder_ / name;
@@ -48,7 +42,7 @@ class Text : public testing::Test {
     return "no error";
   }
 
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(Text, TokensAreTheBytesAsTheyStand) {

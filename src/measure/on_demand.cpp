@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "config/placements.h"
+#include "core/interrupt.h"
 #include "core/philox.h"
 #include "measure/eigenvalue.h"
 #include "measure/rows.h"
@@ -176,12 +177,14 @@ void OnDemandMeter::jacobian(const Pass& pass, std::vector<StackNumber>& numbers
   const at::Tensor transposed =
       torch::autograd::grad({y}, {x}, {dummy}, /*retain_graph=*/true, /*create_graph=*/true)[0];
   const auto forward = [&](const at::Tensor& v) {
+    give_up_if_overdue();
     const at::Tensor product =
         torch::autograd::grad({transposed}, {dummy}, {without_padding(v.view_as(x), batch_.real)},
                               /*retain_graph=*/true)[0];
     return without_padding(product, batch_.real);
   };
   const auto backward = [&](const at::Tensor& w) {
+    give_up_if_overdue();
     const at::Tensor product = torch::autograd::grad({y}, {x}, {w}, /*retain_graph=*/true)[0];
     return without_padding(product, batch_.real).reshape({-1});
   };
@@ -220,6 +223,7 @@ void OnDemandMeter::hessian(const Pass& pass, const std::optional<SecondMoment>&
   };
   const at::Tensor gradient = flat(gradients);
   const auto product = [&](const at::Tensor& v) {
+    give_up_if_overdue();
     return flat(torch::autograd::grad({gradient.dot(v)}, parameters, {}, /*retain_graph=*/true, /*create_graph=*/false,
                                       /*allow_unused=*/true))
         .detach();
@@ -288,8 +292,10 @@ void OnDemandMeter::similarity(const Pass& pass, std::vector<StackNumber>& numbe
   const std::vector<Stream> streams =
       streams_behind_blocks(stack_.forward_in_graph(0, block_ends_.front(), {}, pass), pass);
   const at::Tensor last = real_rows(streams.back().x, batch_.real);
-  for (std::size_t l = 1; l < streams.size(); ++l)
+  for (std::size_t l = 1; l < streams.size(); ++l) {
+    give_up_if_overdue();
     numbers.push_back({static_cast<std::int64_t>(l), "cka", linear_cka(real_rows(streams[l].x, batch_.real), last)});
+  }
 }
 
 }  // namespace gradflow

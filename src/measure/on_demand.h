@@ -35,6 +35,7 @@ class OnDemandMeter {
   OnDemandMeter(const Config& config, Batch batch, at::Device device, const std::set<std::string_view>& wanted);
 
   /// Of the weights of `store`, as they are after update `step` (0: none). `second_moment` is absent without Adam.
+  /// Throws Interrupted, between two products or segments, when a signal has waited too long (give_up_if_overdue).
   std::vector<StackNumber> measure(const ParameterStore& store, std::int64_t step,
                                    const std::optional<SecondMoment>& second_moment = std::nullopt);
 

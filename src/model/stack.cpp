@@ -94,7 +94,10 @@ void Stack::backward(const Pass& pass, double factor, Watchers watchers, Gradien
 }
 
 Stream Stack::forward_in_graph(std::size_t first, std::size_t last, Stream stream, const Pass& pass) {
-  for (std::size_t s = first; s < last; ++s) stream = segments_[s]->forward_in_graph(stream, pass);
+  for (std::size_t s = first; s < last; ++s) {
+    give_up_if_overdue();
+    stream = segments_[s]->forward_in_graph(stream, pass);
+  }
   return stream;
 }
 

@@ -10,7 +10,8 @@
 namespace gradflow {
 namespace {
 
-constexpr std::array<std::string_view, 5> status_names = {"running", "finished", "diverged", "interrupted", "failed"};
+constexpr std::array<std::string_view, 6> status_names = {"running",     "finished", "diverged",
+                                                          "interrupted", "failed",   "killed"};
 
 /// The manifest that is there, as JSON; null when there is none.
 nlohmann::json read_manifest(const std::string& path) {
@@ -27,6 +28,15 @@ nlohmann::json read_manifest(const std::string& path) {
 /// A text of a JSON object; empty when it has none of this name.
 std::string text_in(const nlohmann::json& json, const char* key) {
   return json.is_object() && json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : "";
+}
+
+/// The texts of a list in a JSON object; none when it has no such list.
+std::vector<std::string> texts_in(const nlohmann::json& json, const char* key) {
+  std::vector<std::string> texts;
+  if (json.contains(key) && json[key].is_array())
+    for (const nlohmann::json& one : json[key])
+      if (one.is_string()) texts.push_back(one.get<std::string>());
+  return texts;
 }
 
 }  // namespace
@@ -55,7 +65,10 @@ void write_manifest(const std::string& path, const Manifest& manifest) {
   json["started"] = manifest.started;
   json["ended"] = manifest.ended ? nlohmann::ordered_json(utc_text(*manifest.ended)) : nlohmann::ordered_json(nullptr);
   json["resumed"] = nlohmann::ordered_json::array();
-  for (const Resumption& one : manifest.resumed) json["resumed"].push_back({{"step", one.step}, {"at", one.at}});
+  for (const Resumption& one : manifest.resumed) {
+    auto& entry = json["resumed"].emplace_back(nlohmann::ordered_json{{"step", one.step}, {"at", one.at}});
+    if (!one.changed.empty()) entry["changed"] = one.changed;
+  }
   json["command_line"] = manifest.command_line;
   json["version"] = manifest.version;
   json["git_revision"] = manifest.git_revision;
@@ -87,7 +100,21 @@ void continue_history(const std::string& path, Manifest& manifest) {
   if (!there.is_object() || !there.contains("resumed") || !there["resumed"].is_array()) return;
   for (const nlohmann::json& one : there["resumed"])
     if (one.is_object() && one.contains("step") && one["step"].is_number_integer())
-      manifest.resumed.push_back({one["step"].get<std::int64_t>(), text_in(one, "at")});
+      manifest.resumed.push_back({one["step"].get<std::int64_t>(), text_in(one, "at"), texts_in(one, "changed")});
+}
+
+std::vector<std::string> changes_of_surroundings(const std::string& path, const Manifest& manifest) {
+  const std::pair<const char*, const std::string&> here[] = {
+      {"version", manifest.version},   {"git_revision", manifest.git_revision},
+      {"compiler", manifest.compiler}, {"libtorch", manifest.libtorch},
+      {"blas", manifest.blas},         {"cpu", manifest.cpu},
+      {"device", manifest.device},     {"backend", manifest.backend}};
+  const nlohmann::json there = read_manifest(path);
+  std::vector<std::string> changes;
+  for (const auto& [key, value] : here)
+    if (const std::string before = text_in(there, key); !before.empty() && before != value)
+      changes.push_back(std::string(key) + ' ' + before + " → " + value);
+  return changes;
 }
 
 void write_failure(const std::string& path, const std::string& reason) {

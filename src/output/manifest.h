@@ -9,16 +9,18 @@
 
 namespace gradflow {
 
-/// How a run stands. The words stand in manifest.json.
-enum class RunStatus { running, finished, diverged, interrupted, failed };
+/// How a run stands. The words stand in manifest.json, but for `killed`: that the process is gone which left `running`
+/// there shows from outside alone (`status_of_folder`).
+enum class RunStatus { running, finished, diverged, interrupted, failed, killed };
 std::string_view name_of(RunStatus status);
 /// Absent for any other word.
 std::optional<RunStatus> status_named(std::string_view word);
 
 /// A time at which a run was taken up again.
 struct Resumption {
-  std::int64_t step = 0;  ///< the last step that was kept
-  std::string at;         ///< utc_text
+  std::int64_t step = 0;             ///< the last step that was kept
+  std::string at;                    ///< utc_text
+  std::vector<std::string> changed;  ///< changes_of_surroundings
 };
 
 /// Where and with what a run was made, and how it ended: the content of manifest.json. The caller fills it in; this
@@ -51,6 +53,10 @@ void write_manifest(const std::string& path, const Manifest& manifest);
 
 /// Takes over from the manifest that is there when a run began and was resumed. Nothing without a readable one.
 void continue_history(const std::string& path, Manifest& manifest);
+
+/// What differs between the manifest that is there and this one of all that bits depend on: program, libraries,
+/// processor, device and backend, as "cpu A → B". Nothing without a readable one.
+std::vector<std::string> changes_of_surroundings(const std::string& path, const Manifest& manifest);
 
 /// Writes into a manifest, whose process has ended without doing so, that its run failed and why. Does nothing where
 /// there is no manifest or it cannot be read. Throws Error naming the file when it cannot be written.

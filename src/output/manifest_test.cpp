@@ -102,13 +102,13 @@ TEST(Manifest, NamesTheFileThatCannotBeWritten) {
 TEST(Manifest, OfAResumedRunGoesOnFromTheOneThatIsThere) {
   const TemporaryFolder folder;
   Manifest first = example();
-  first.resumed = {{120, "2024-01-31T14:00:00Z"}};
+  first.resumed = {{120, "2024-01-31T14:00:00Z", {}}};
   write_manifest(folder / "manifest.json", first);
   Manifest second = example();
   second.started = "2024-02-01T00:00:00Z";
   continue_history(folder / "manifest.json", second);
   EXPECT_EQ(second.started, "2024-01-31T13:05:09Z");
-  second.resumed.push_back({160, second.started});
+  second.resumed.push_back({160, second.started, {}});
   write_manifest(folder / "manifest.json", second);
   const auto json = nlohmann::json::parse(read_file(folder / "manifest.json"));
   ASSERT_EQ(json["resumed"].size(), 2u);
@@ -119,6 +119,29 @@ TEST(Manifest, OfAResumedRunGoesOnFromTheOneThatIsThere) {
   continue_history(folder / "manifest.json", third);
   EXPECT_EQ(third.started, example().started);
   EXPECT_TRUE(third.resumed.empty());
+}
+
+TEST(Manifest, TellsWhatChangedOfAllThatBitsDependOn) {
+  const TemporaryFolder folder;
+  write_manifest(folder / "manifest.json", example());
+  Manifest here = example();
+  here.host = "node2";
+  here.threads = 1;
+  EXPECT_TRUE(changes_of_surroundings(folder / "manifest.json", here).empty());
+  here.libtorch = "2.6.0";
+  here.cpu = "Another processor";
+  here.backend = "aten";
+  const std::vector<std::string> changes = {"libtorch 2.13.0+cpu → 2.6.0", "cpu A processor → Another processor",
+                                            "backend fused → aten"};
+  EXPECT_EQ(changes_of_surroundings(folder / "manifest.json", here), changes);
+  EXPECT_TRUE(changes_of_surroundings(folder / "absent.json", here).empty());
+  // They stay in the history.
+  here.resumed = {{7, "2024-01-31T14:00:00Z", changes}};
+  write_manifest(folder / "manifest.json", here);
+  Manifest again = example();
+  continue_history(folder / "manifest.json", again);
+  ASSERT_EQ(again.resumed.size(), 1u);
+  EXPECT_EQ(again.resumed[0].changed, changes);
 }
 
 TEST(Manifest, OfAProcessThatDiedCanBeCorrected) {

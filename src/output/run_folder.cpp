@@ -163,17 +163,21 @@ class NewFolders {
   std::vector<fs::path> created_;  // innermost first
 };
 
-std::string without_slash_at_end(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
-}
-
 }  // namespace
 
 std::span<const RunFile> run_files() { return files; }
 
 std::string default_run_folder(std::string_view name, std::string_view id) {
   return "results/" + std::string(name) + '/' + std::string(id);
+}
+
+std::optional<RunStatus> status_of_folder(const std::string& path) {
+  const auto in_manifest = [&] { return status_in_manifest(path + "/manifest.json"); };
+  const auto status = in_manifest();
+  if (status != RunStatus::running || is_locked(path + '/' + std::string(lock_name))) return status;
+  // It may have ended between the two looks.
+  const auto again = in_manifest();
+  return again == RunStatus::running ? RunStatus::killed : again;
 }
 
 RunFolder::RunFolder(std::string path, const nlohmann::ordered_json& config)
@@ -236,7 +240,10 @@ RunFolder RunFolder::open(const RunFolderOptions& options, const nlohmann::order
     compare();
     if (!options.resume) {
       const auto status = status_in_manifest(folder.file("manifest.json"));
-      const std::string word(status ? name_of(*status) : "begun");
+      // The lock is ours: whoever said so is gone.
+      const std::string word(!status                        ? "begun"
+                             : status == RunStatus::running ? name_of(RunStatus::killed)
+                                                            : name_of(*status));
       throw Error(path + ": holds an unfinished run (" + word +
                   "); go on with --resume or start again with --overwrite");
     }

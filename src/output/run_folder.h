@@ -25,6 +25,10 @@ std::span<const RunFile> run_files();
 /// Where a run goes unless `--out` says otherwise: results/NAME/ID, relative to the current folder.
 std::string default_run_folder(std::string_view name, std::string_view id);
 
+/// How the run in that folder stands: what its manifest says, but `killed` where that is `running` and no process holds
+/// the folder's lock. Absent without a manifest.
+std::optional<RunStatus> status_of_folder(const std::string& path);
+
 struct RunFolderOptions {
   std::string path;        ///< of the folder; it may exist and be empty
   bool overwrite = false;  ///< replace the run that is there

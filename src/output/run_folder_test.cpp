@@ -118,9 +118,12 @@ TEST(RunFolder, NamesTheProcessThatHoldsIt) {
       EXPECT_THAT(error_of({.path = temporary / "run", .overwrite = overwrite, .resume = resume}),
                   StartsWith(temporary / "run/lock: held by process " + std::to_string(child) + " on "));
   EXPECT_EQ(status_in_manifest(temporary / "run/manifest.json"), RunStatus::running);
+  EXPECT_EQ(status_of_folder(temporary / "run"), RunStatus::running);
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
-  EXPECT_THAT(error_of({.path = temporary / "run"}), HasSubstr("holds an unfinished run (running)"));
+  EXPECT_EQ(status_in_manifest(temporary / "run/manifest.json"), RunStatus::running);
+  EXPECT_EQ(status_of_folder(temporary / "run"), RunStatus::killed);
+  EXPECT_THAT(error_of({.path = temporary / "run"}), HasSubstr("holds an unfinished run (killed)"));
   EXPECT_EQ(error_of({.path = temporary / "run", .overwrite = true}), "no error");
   close(ready[0]);
   close(ready[1]);
@@ -141,11 +144,12 @@ TEST(RunFolder, SaysThatTheRunIsDone) {
 }
 
 TEST(RunFolder, NamesTheWaysOnFromAnUnfinishedRun) {
-  for (const RunStatus status : {RunStatus::running, RunStatus::interrupted, RunStatus::failed}) {
+  for (const auto& [status, word] : {std::pair(RunStatus::running, "killed"),
+                                     {RunStatus::interrupted, "interrupted"},
+                                     {RunStatus::failed, "failed"}}) {
     const TemporaryFolder temporary;
     make_run(temporary / "run", status);
-    EXPECT_EQ(error_of({.path = temporary / "run"}), temporary / "run" + ": holds an unfinished run (" +
-                                                         std::string(name_of(status)) +
+    EXPECT_EQ(error_of({.path = temporary / "run"}), temporary / "run" + ": holds an unfinished run (" + word +
                                                          "); go on with --resume or start again with --overwrite");
     EXPECT_EQ(read_file(temporary / "run/steps.csv"), "step\n1\n");
   }

@@ -10,7 +10,7 @@
 #include "core/lock.h"
 #include "core/numbers.h"
 #include "output/csv_table.h"
-#include "output/manifest.h"
+#include "output/run_folder.h"
 
 namespace gradflow {
 namespace {
@@ -18,7 +18,8 @@ namespace {
 constexpr auto columns = std::to_array<Column>({
     {"index", "the run's number in the grid, from 0; `--index` takes it"},
     {"id", "name of the run folder"},
-    {"status", "finished, diverged, interrupted, failed, running, or pending: not begun yet"},
+    {"status",
+     "finished, diverged, interrupted, failed, running, killed: its process is gone, or pending: not begun yet"},
     {"exit_code", "what `gradflow run` ends with: 0, 3 diverged, 75 interrupted, 1 error, 128 + signal of a crash"},
     {"verdict", "learned, learning, stuck, worse or diverged"},
     {"final_loss", "mean of the last min(20, steps) losses, nats"},
@@ -31,7 +32,8 @@ std::optional<int> exit_code_of(RunStatus status) {
     case RunStatus::diverged: return 3;
     case RunStatus::interrupted: return 75;
     case RunStatus::failed: return 1;
-    case RunStatus::running: break;
+    case RunStatus::running:
+    case RunStatus::killed: break;
   }
   return std::nullopt;
 }
@@ -70,7 +72,7 @@ std::span<const Column> runs_columns() { return columns; }
 
 RunRow run_row(std::int64_t index, const std::string& id, const std::string& path) {
   RunRow row{.index = index, .id = id, .status = "pending", .path = path};
-  const auto status = status_in_manifest(path + "/manifest.json");
+  const auto status = status_of_folder(path);
   if (!status) return row;
   row.status = name_of(*status);
   row.exit_code = exit_code_of(*status);

@@ -14,7 +14,7 @@ namespace gradflow {
 struct RunRow {
   std::int64_t index = 0;  ///< in the grid, from 0
   std::string id;          ///< name of the run folder
-  std::string status;      ///< word of the manifest, or `pending` where no run was begun
+  std::string status;      ///< word of `status_of_folder`, or `pending` where no run was begun
   std::optional<int> exit_code;
   std::string verdict;               ///< empty while there is none
   std::optional<double> final_loss;  ///< nan where the mean is not finite

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/lock.h"
 #include "output/csv_table.h"
 #include "testing/temporary_folder.h"
 
@@ -48,6 +49,16 @@ TEST_F(Runs, StandAsTheirFoldersSay) {
   EXPECT_EQ(text(), header + line("0,seed=0,finished,0,stuck,3.5,", 0) + line("1,seed=1,diverged,3,stuck,nan,", 1) +
                         line("2,seed=2,interrupted,75,,,", 2) + line("3,seed=3,pending,,,,", 3));
   EXPECT_NO_THROW(read_csv(folder_ / "runs.csv", runs_columns()));
+}
+
+TEST_F(Runs, AreRunningOnlyWhileSomebodyHoldsTheirLock) {
+  finish("seed=0", "running", "1");
+  finish("seed=1", "running", "1");
+  const FileLock held(folder_ / "seed=1/lock");
+  { const FileLock left(folder_ / "seed=0/lock"); }
+  RunsTable table(folder_.path(), rows(2));
+  table.write();
+  EXPECT_EQ(text(), header + line("0,seed=0,killed,,,,", 0) + line("1,seed=1,running,,,,", 1));
 }
 
 TEST_F(Runs, OfOtherProcessesAreKept) {

@@ -7,8 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <map>
 #include <string_view>
 
 namespace gradflow::testing {
@@ -17,9 +19,11 @@ namespace {
 struct State {
   bool active = false;
   std::string folder;
-  std::uint64_t at = 0, calls = 0, injected = 0;
+  std::uint64_t at = 0, calls = 0, injected = 0, written = 0;
   int error_number = 0;
   FaultyFiles::Mode mode = FaultyFiles::Mode::once;
+  FaultyFiles::Unsynced unsynced;
+  std::map<std::string, FaultyFiles::Unsynced> before;
 };
 State state;  // tests have one thread
 
@@ -30,12 +34,37 @@ Function* real(const char* name) {
 
 bool below(std::string_view path) { return state.active && path.starts_with(state.folder); }
 
-bool below(int descriptor) {
-  if (!state.active) return false;
+std::string path_of(int descriptor) {
+  if (!state.active) return "";
   char target[PATH_MAX];
   const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
   const ssize_t size = ::readlink(link.c_str(), target, sizeof target);
-  return size > 0 && below(std::string_view(target, static_cast<std::size_t>(size)));
+  return size > 0 ? std::string(target, static_cast<std::size_t>(size)) : "";
+}
+
+bool below(int descriptor) { return below(path_of(descriptor)); }
+
+/// "checkpoint/step-3.safetensors", "" for the folder itself.
+std::string name_in_folder(std::string_view path) {
+  path.remove_prefix(std::min(path.size(), state.folder.size() + 1));
+  return std::string(path);
+}
+
+std::string parent_of(const std::string& name) {
+  const std::size_t slash = name.rfind('/');
+  return slash == std::string::npos ? "" : name.substr(0, slash);
+}
+
+void was_synced(const std::string& name) {
+  state.unsynced.contents.erase(name);
+  std::erase_if(state.unsynced.names, [&](const std::string& each) { return parent_of(each) == name; });
+}
+
+void was_renamed(const std::string& from, const std::string& to) {
+  state.before[to] = state.unsynced;
+  state.unsynced.names.erase(from);
+  state.unsynced.names.insert(to);
+  if (state.unsynced.contents.erase(from) > 0) state.unsynced.contents.insert(to);
 }
 
 /// Counts a call; whether it fails. `needs_room`: it would take new space.
@@ -72,19 +101,29 @@ off_t place_of(int descriptor) {
 }  // namespace
 
 FaultyFiles::FaultyFiles(std::string folder, std::uint64_t at, int error_number, Mode mode) {
-  state = {true, std::move(folder), at, 0, 0, error_number, mode};
+  state = {};
+  state.active = true;
+  state.folder = std::move(folder);
+  state.at = at;
+  state.error_number = error_number;
+  state.mode = mode;
 }
 FaultyFiles::~FaultyFiles() { state.active = false; }
 std::uint64_t FaultyFiles::calls() { return state.calls; }
 std::uint64_t FaultyFiles::injected() { return state.injected; }
+std::uint64_t FaultyFiles::written() { return state.written; }
+FaultyFiles::Unsynced FaultyFiles::unsynced() { return state.unsynced; }
+FaultyFiles::Unsynced FaultyFiles::unsynced_before(const std::string& path) { return state.before.at(path); }
 
 namespace {
 
 int open_for(const char* name, const char* path, int flags, mode_t mode) {
   static auto* const next = real<int(const char*, int, ...)>(name);
-  const bool writes = (flags & O_ACCMODE) != O_RDONLY;
-  if (writes && below(path) && fails((flags & O_CREAT) != 0 && !exists(path))) return -1;
-  return next(path, flags, mode);
+  const bool writes = (flags & O_ACCMODE) != O_RDONLY, creates = (flags & O_CREAT) != 0 && !exists(path);
+  if (writes && below(path) && fails(creates)) return -1;
+  const int descriptor = next(path, flags, mode);
+  if (descriptor >= 0 && creates && below(path)) state.unsynced.names.insert(name_in_folder(path));
+  return descriptor;
 }
 
 }  // namespace
@@ -105,7 +144,10 @@ int open(const char* path, int flags, ...) {
 
 ssize_t write(int descriptor, const void* data, size_t count) {
   static auto* const next = real<ssize_t(int, const void*, size_t)>("write");
-  if (below(descriptor) && fails(grows(descriptor, place_of(descriptor), count))) {
+  if (!below(descriptor)) return next(descriptor, data, count);
+  state.written += count;
+  state.unsynced.contents.insert(name_in_folder(path_of(descriptor)));
+  if (fails(grows(descriptor, place_of(descriptor), count))) {
     const int error_number = errno;
     (void)!next(descriptor, data, count / 2);
     errno = error_number;
@@ -122,7 +164,9 @@ ssize_t pwrite(int descriptor, const void* data, size_t count, off_t offset) {
 
 int fsync(int descriptor) {
   static auto* const next = real<int(int)>("fsync");
-  if (below(descriptor) && fails(false)) return -1;
+  if (!below(descriptor)) return next(descriptor);
+  if (fails(false)) return -1;
+  was_synced(name_in_folder(path_of(descriptor)));
   return next(descriptor);
 }
 
@@ -134,13 +178,27 @@ int ftruncate(int descriptor, off_t length) noexcept {
 
 int rename(const char* from, const char* to) noexcept {
   static auto* const next = real<int(const char*, const char*)>("rename");
-  if (below(to) && fails(false)) return -1;
-  return next(from, to);
+  if (!below(to)) return next(from, to);
+  if (fails(false)) return -1;
+  const int result = next(from, to);
+  if (result == 0) was_renamed(name_in_folder(from), name_in_folder(to));
+  return result;
+}
+
+int mkdir(const char* path, mode_t mode) noexcept {
+  static auto* const next = real<int(const char*, mode_t)>("mkdir");
+  if (!below(path) || path == state.folder) return next(path, mode);  // a run must have a folder
+  if (fails(!exists(path))) return -1;
+  const int result = next(path, mode);
+  if (result == 0) state.unsynced.names.insert(name_in_folder(path));
+  return result;
 }
 
 int unlink(const char* path) noexcept {
   static auto* const next = real<int(const char*)>("unlink");
   if (below(path) && exists(path) && fails(false)) return -1;
+  if (below(path))
+    state.unsynced.contents.erase(name_in_folder(path)), state.unsynced.names.erase(name_in_folder(path));
   return next(path);
 }
 

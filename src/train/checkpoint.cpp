@@ -154,6 +154,11 @@ void Checkpoints::save(const Position& position) {
     remove_file(path_of(there[i]));
 }
 
+void Checkpoints::save_again(const Position& position) {
+  saved_step_ = 0;
+  save(position);
+}
+
 void Checkpoints::save_stopped(const Position& position) {
   if (!all_finite(store_.values())) return;
   write(fmt::format("{}/{}/stopped-{}{}", run_folder_, folder_name, position.step, ending), position);

@@ -44,6 +44,8 @@ class Checkpoints {
   /// Saves, unless that was done for this step, and removes the oldest beyond `checkpoint.keep`. Weights that are not
   /// finite are not saved, with a warning. Throws Error naming the file; the earlier checkpoints stand then.
   void save(const Position& position);
+  /// Saves also where that was done for this step: the observers have made up for what they owed then.
+  void save_again(const Position& position);
   /// Saves the finite weights of a run that stopped at a non-finite value as stopped-N.safetensors, which is never
   /// resumed from: its step was begun and not made.
   void save_stopped(const Position& position);

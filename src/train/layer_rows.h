@@ -51,18 +51,24 @@ std::optional<double> measured_value(const LayerRow& row, std::string_view name)
 /// The numbers of each parameter tensor, in the order of the store's entries.
 std::vector<ParameterNumbers> tensor_numbers(const StepResult& result);
 
+/// Visits all numbers, for core/number_row.h.
+template <class NumberRow, class Parameters>
+void parameter_numbers_of(NumberRow& numbers, Parameters& p) {
+  for (auto* value : {&p.grad_norm, &p.weight_norm, &p.update_norm, &p.update_ratio}) numbers(*value);
+  numbers(p.nonfinite);
+  static_assert(sizeof p == 5 * sizeof p.grad_norm, "a number is not visited");
+}
+
 /// Visits all numbers of a row that is no name, for core/number_row.h.
 template <class NumberRow, class Row>
 void numbers_of(NumberRow& numbers, Row& row) {
-  auto& p = row.parameters;
+  parameter_numbers_of(numbers, row.parameters);
   auto& s = row.stream;
-  for (auto* value : {&p.grad_norm, &p.weight_norm, &p.update_norm, &p.update_ratio}) numbers(*value);
-  numbers(p.nonfinite);
   for (auto* value : {&s.norm_input_rms, &s.stream_mean, &s.stream_variance, &s.stream_rms, &s.stream_grad_norm,
                       &s.branch_rms, &s.branch_ratio})
     numbers(*value);
   for (auto& value : row.details) numbers(value);
-  static_assert(sizeof p == 5 * sizeof p.grad_norm && sizeof s == 7 * sizeof s.stream_rms, "a number is not visited");
+  static_assert(sizeof s == 7 * sizeof s.stream_rms, "a number is not visited");
 }
 
 /// √(g₁² + g₂² + …) over the rows of each block 1…depth: the profile that `summary.json` and the end-of-run table fit.

@@ -43,8 +43,11 @@ inline bool is_due(std::int64_t step, std::int64_t every, std::int64_t last_step
 class Observer {
  public:
   virtual ~Observer() = default;
-  /// A run begins with its first step.
+  /// A run begins with its first step. May throw Interrupted: nothing has happened yet.
   virtual void begin() {}
+  /// A run goes on, its weights and all observers restored: makes what this one owed. May throw Interrupted while it
+  /// still owes it.
+  virtual void go_on() {}
   /// A run goes on from a checkpoint: instead of `begin`. Throws std::range_error when the state is no state of this
   /// observer; another may be tried then.
   virtual void restore(const SavedState& state) { (void)state; }
@@ -60,7 +63,11 @@ class Observer {
   virtual void gather(Readout& readout) { (void)readout; }
   /// An evaluation begins, which may take long.
   virtual void evaluation_starts() {}
+  /// Must not throw Interrupted: the weights have moved on. Work of the step that takes long may be given up instead,
+  /// and is owed.
   virtual void step_done(const StepResult& result) = 0;
+  /// Whether work of the last step was given up for a signal. The run is interrupted then; `save` remembers it.
+  virtual bool owes() const { return false; }
 };
 
 }  // namespace gradflow

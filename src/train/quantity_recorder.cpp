@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/quantities.h"
+#include "core/interrupt.h"
 #include "train/saved_state.h"
 
 namespace gradflow {
@@ -35,17 +36,24 @@ void QuantityRecorder::begin() {
   write(0);
 }
 
+void QuantityRecorder::go_on() {
+  // A run with more steps may not want what was only due because its last step was the last.
+  if (owed_ && is_due(last_step_, config_.record.layers_every, config_.train.steps)) write_due();
+  owed_ = false;
+}
+
 void QuantityRecorder::save(SavedState& state) {
   file_->sync();
   state.files[file_name] = {file_->length(), length_if_longer_};
-  state.rows["quantities"] = {static_cast<double>(last_step_), static_cast<double>(updates_)};
+  state.rows["quantities"] = {static_cast<double>(last_step_), static_cast<double>(updates_), owed_ ? 1.0 : 0.0};
 }
 
 void QuantityRecorder::restore(const SavedState& state) {
   const std::vector<double>& row = state.row("quantities");
-  if (row.size() != 2) throw std::range_error("quantities: another state");
+  if (row.size() != 3) throw std::range_error("quantities: another state");
   last_step_ = static_cast<std::int64_t>(row[0]);
   updates_ = static_cast<std::int64_t>(row[1]);
+  owed_ = row[2] != 0;
   const SavedFile& saved = state.file(file_name);
   length_if_longer_ = config_.train.steps == last_step_ ? saved.length : saved.longer_run_length;
   file_.emplace(folder_ + '/' + file_name, quantities_columns(), length_if_longer_);
@@ -55,10 +63,17 @@ void QuantityRecorder::step_done(const StepResult& result) {
   last_step_ = result.step;
   if (result.update && !result.skipped) ++updates_;
   length_if_longer_ = file_->length();
-  const std::int64_t every = config_.record.layers_every;
-  if (!result.last && !is_due(result.step, every, config_.train.steps)) return;
-  write(result.step);
-  if (is_due(result.step, every, no_last_step)) length_if_longer_ = file_->length();
+  if (!result.last && !is_due(result.step, config_.record.layers_every, config_.train.steps)) return;
+  try {
+    write_due();
+  } catch (const Interrupted&) {
+    owed_ = true;
+  }
+}
+
+void QuantityRecorder::write_due() {
+  write(last_step_);
+  if (is_due(last_step_, config_.record.layers_every, no_last_step)) length_if_longer_ = file_->length();
 }
 
 void QuantityRecorder::write(std::int64_t step) {

@@ -13,7 +13,8 @@
 namespace gradflow {
 
 /// Writes quantities.csv: the quantities on demand that record.quantities names, of the initial weights (step 0) and
-/// after each update whose layer rows are due, over the first validation batch.
+/// after each update whose layer rows are due, over the first validation batch. A measurement that keeps a signal
+/// waiting is given up and owed: the run that resumes makes it first, of the same weights.
 class QuantityRecorder final : public Observer {
  public:
   /// `account` is told the seconds that each measurement took. Throws Error when the data keep no part for validation.
@@ -23,12 +24,16 @@ class QuantityRecorder final : public Observer {
   static bool is_asked_for(const RecordConfig& record);
 
   void begin() override;
+  void go_on() override;
+  bool owes() const override { return owed_; }
   void save(SavedState& state) override;
   void restore(const SavedState& state) override;
   void step_done(const StepResult& result) override;
 
  private:
   void write(std::int64_t step);
+  /// Writes what is due after the last step.
+  void write_due();
 
   const Config& config_;
   Stack& stack_;
@@ -38,6 +43,7 @@ class QuantityRecorder final : public Observer {
   std::optional<CsvFile> file_;  // once the run has begun
   std::int64_t last_step_ = 0;
   std::int64_t updates_ = 0;
+  bool owed_ = false;
   std::uint64_t length_if_longer_ = 0;  // of the file, had the last step not been the last
 };
 

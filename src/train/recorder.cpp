@@ -8,6 +8,7 @@
 
 #include "analysis/spike_state.h"
 #include "config/quantities.h"
+#include "core/interrupt.h"
 #include "core/number_row.h"
 #include "core/phases.h"
 
@@ -111,6 +112,7 @@ void Recorder::numbers_of(NumberRow& row, Self& self) {
   for (auto& count : self.spike_rows_) row(count);
   for (auto* rows : {&self.first_rows_, &self.last_rows_})
     row.list(*rows, [](auto& inner, auto& one) { gradflow::numbers_of(inner, one); });
+  row.list(self.owed_tensors_, [](auto& inner, auto& one) { parameter_numbers_of(inner, one); });
 }
 
 void Recorder::save(SavedState& state) {
@@ -142,7 +144,17 @@ void Recorder::restore(const SavedState& state) {
       (*rows)[s].sublayer = layout.segments[s].sublayer;
     }
   }
+  if (!owed_tensors_.empty() && owed_tensors_.size() != stack_.store().entries().size())
+    throw std::range_error("rows of another stack");
   files_.emplace(opened(&state));
+}
+
+void Recorder::go_on() {
+  if (owed_tensors_.empty()) return;
+  const Stopwatch stopwatch(*this);
+  // A run with more steps may not want what was only due because its last step was the last.
+  if (is_due(last_step_, config_.record.layers_every, config_.train.steps)) write_tensors(owed_tensors_);
+  owed_tensors_.clear();
 }
 
 double Recorder::seconds() const {
@@ -212,7 +224,7 @@ void Recorder::step_done(const StepResult& result) {
     if (step_due || result.eval_loss) files_->steps.write(step_cells(result));
     if (always || is_due(result.step, record.layers_every, config_.train.steps)) {
       write_layers(result.step, rows);
-      if (files_->tensors) write_tensors(result);
+      if (files_->tensors) try_tensors(result);
       if (first_rows_.empty()) first_rows_ = rows;
       last_rows_ = std::move(rows);
     }
@@ -289,17 +301,30 @@ void Recorder::write_layers(std::int64_t step, const std::vector<LayerRow>& rows
   }
 }
 
-void Recorder::write_tensors(const StepResult& result) {
-  const std::vector<ParameterNumbers> rows = tensor_numbers(result);
+void Recorder::try_tensors(const StepResult& result) {
+  std::vector<ParameterNumbers> rows = tensor_numbers(result);
+  try {
+    write_tensors(rows);
+  } catch (const Interrupted&) {
+    owed_tensors_ = std::move(rows);
+  }
+}
+
+void Recorder::write_tensors(const std::vector<ParameterNumbers>& rows) {
+  const std::vector<ParameterStore::Entry>& entries = stack_.store().entries();
+  std::vector<std::optional<double>> spectral_norms;  // all of them before the first row
+  for (const ParameterStore::Entry& entry : entries) {
+    give_up_if_overdue();
+    spectral_norms.push_back(spectral_norm(stack_.store().parameter(entry.name)));
+  }
   for (std::size_t e = 0; e < rows.size(); ++e) {
-    const std::string& name = stack_.store().entries()[e].name;
-    const Cell row[] = {result.step,
-                        name,
+    const Cell row[] = {last_step_,
+                        entries[e].name,
                         cell(rows[e].grad_norm),
                         cell(rows[e].weight_norm),
                         cell(rows[e].update_norm),
                         cell(rows[e].update_ratio),
-                        cell(spectral_norm(stack_.store().parameter(name)))};
+                        cell(spectral_norms[e])};
     files_->tensors->write(row);
   }
 }

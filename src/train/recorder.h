@@ -34,6 +34,9 @@ class Recorder final : public Observer, private Watcher {
   Watcher* watcher_for(std::int64_t step) override;
   void gather(Readout& readout) override;
   void evaluation_starts() override;
+  /// Rows of tensors.csv, whose spectral norms may take long, are owed when they keep a signal waiting.
+  bool owes() const override { return !owed_tensors_.empty(); }
+  void go_on() override;
   void step_done(const StepResult& result) override;
   /// Rows of the episodes that are still open; everything flushed. Call once, after the last step.
   void finish();
@@ -76,7 +79,9 @@ class Recorder final : public Observer, private Watcher {
   /// What the last step would have left in the files if it were not the last.
   void note_longer_run(const StepResult& result, const std::map<const CsvFile*, std::uint64_t>& lengths_before);
   void write_layers(std::int64_t step, const std::vector<LayerRow>& rows);
-  void write_tensors(const StepResult& result);
+  void try_tensors(const StepResult& result);
+  /// Of the last step, whose weights still stand. Throws Interrupted before it has written any.
+  void write_tensors(const std::vector<ParameterNumbers>& rows);
   void write_timing(const StepResult& result);
   void write_spikes(const std::vector<SpikeRow>& rows);
   void flush_when_due();
@@ -96,6 +101,7 @@ class Recorder final : public Observer, private Watcher {
   std::optional<Files> files_;                            // once the run has begun
   std::map<const CsvFile*, SavedFile> longer_run_files_;  // after the last step
   std::vector<LayerRow> first_rows_, last_rows_;
+  std::vector<ParameterNumbers> owed_tensors_;  // rows of tensors.csv of the last step, without spectral norms
   bool streams_due_ = false;
   std::int64_t last_step_ = 0;
 

@@ -31,8 +31,15 @@ void Trainer::resume() {
 }
 
 Ending Trainer::run() {
-  if (position_.step == 0)
+  if (position_.step == 0) {
     for (Observer* observer : observers_) observer->begin();
+  } else {
+    try {
+      make_what_is_owed();
+    } catch (const Interrupted&) {
+      return {.interrupted = true};  // the checkpoint that it goes on from remembers it
+    }
+  }
   while (position_.step < config_.train.steps) {
     const std::optional<StepResult> result = undisturbed_step(position_.step + 1);
     if (!result) {
@@ -40,8 +47,13 @@ Ending Trainer::run() {
       return {.interrupted = true};
     }
     position_ = {result->step, result->tokens, optimizer_.updates()};
-    tell(*result);
-    if (result->finding && config_.train.on_nonfinite == OnNonfinite::stop) {
+    const bool owing = tell(*result);
+    if (owing) {
+      // A run that stops here has no step to go on with: the checkpoint before serves, and its steps are made again.
+      if (checkpoints_ != nullptr && !stops(*result)) checkpoints_->save(position_);
+      return {.interrupted = true};
+    }
+    if (stops(*result)) {
       if (checkpoints_ != nullptr) checkpoints_->save_stopped(position_);
       return {.stopped_at = result->finding};
     }
@@ -50,10 +62,23 @@ Ending Trainer::run() {
   return {};
 }
 
-void Trainer::tell(const StepResult& result) {
-  // The weights have moved on: what an observer leaves undone here (a pass of its own) could not be made up for.
-  const Steadfast to_the_end;
-  for (Observer* observer : observers_) observer->step_done(result);
+void Trainer::make_what_is_owed() {
+  const bool owing = std::any_of(observers_.begin(), observers_.end(), [](const Observer* o) { return o->owes(); });
+  for (Observer* observer : observers_) observer->go_on();
+  if (owing && checkpoints_ != nullptr) checkpoints_->save_again(position_);
+}
+
+bool Trainer::tell(const StepResult& result) {
+  bool owing = false;
+  for (Observer* observer : observers_) {
+    observer->step_done(result);
+    owing = owing || observer->owes();
+  }
+  return owing;
+}
+
+bool Trainer::stops(const StepResult& result) const {
+  return result.finding && config_.train.on_nonfinite == OnNonfinite::stop;
 }
 
 std::optional<StepResult> Trainer::undisturbed_step(std::int64_t step) {

@@ -38,7 +38,11 @@ class Trainer {
  private:
   /// The step, unless a signal came that could not wait until its end; then everything stands as before it.
   std::optional<StepResult> undisturbed_step(std::int64_t step);
-  void tell(const StepResult& result);
+  void make_what_is_owed();
+  /// Whether one of them owes something.
+  bool tell(const StepResult& result);
+  /// Whether the run ends with this step at a non-finite value.
+  bool stops(const StepResult& result) const;
   StepResult step(std::int64_t step);
   /// Gradients into the store; the mean loss, [] float64, where the stack is.
   at::Tensor forward_and_backward(std::int64_t step, const std::vector<Batch>& batches);

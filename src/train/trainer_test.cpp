@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "measure/stream_statistics.h"
+#include "testing/temporary_folder.h"
 #include "testing/training.h"
+#include "train/checkpoint.h"
 
 namespace gradflow {
 namespace {
@@ -113,6 +116,37 @@ TEST(Trainer, StopsBeforeTheOptimizerWritesANonFiniteGradient) {
   EXPECT_FALSE(run.stopped_at->activation_finite);
   // One poisoned weight, and nothing else has become non-finite.
   EXPECT_EQ((~run.stack->store().values().isfinite()).sum().item<std::int64_t>(), 1);
+}
+
+/// Gives up its work of one step.
+class Debtor final : public Observer {
+ public:
+  explicit Debtor(std::int64_t step) : step_(step) {}
+  void step_done(const StepResult& result) override { owes_ = result.step == step_; }
+  bool owes() const override { return owes_; }
+
+ private:
+  std::int64_t step_;
+  bool owes_ = false;
+};
+
+TEST(Trainer, ARunThatOwesSomethingIsInterruptedAndSavedUnlessNoStepCouldFollow) {
+  const Config config = tiny_config();
+  const auto source = make_source(config);
+  for (const bool stops : {false, true}) {
+    Stack stack(config, at::kCPU);
+    const TemporaryFolder folder;
+    Debtor debtor(stops ? 1 : 3);
+    Checkpoints checkpoints(folder.path(), config, stack.store(), {}, [](std::string_view) {});
+    Trainer trainer(config, stack, *source, at::kCPU, {&debtor}, &checkpoints);
+    if (stops) stack.store().parameter("head.weight").detach().fill_(3e38);  // finite: it could be saved
+    const Ending ending = trainer.run();
+    EXPECT_TRUE(ending.interrupted);
+    EXPECT_FALSE(ending.stopped_at) << "who resumes must come to the stop by itself";
+    EXPECT_EQ(trainer.position().step, stops ? 1 : 3);
+    EXPECT_EQ(std::filesystem::exists(folder / "checkpoint/step-3.safetensors"), !stops);
+    EXPECT_EQ(std::filesystem::exists(folder / "checkpoint"), !stops);
+  }
 }
 
 TEST(Trainer, TellsAnOverflowInTheBackwardPassFromOneInTheForwardPass) {

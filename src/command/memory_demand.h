@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "command/prepare.h"
+
+namespace gradflow {
+
+/// Why the run would be killed for its memory in the middle of its work, with the way on; absent where its estimate
+/// fits into what is free, and on a GPU.
+std::optional<std::string> memory_refusal(const Prepared& prepared);
+
+/// Main memory that a run takes at its peak by the estimate, bytes; 0 on a GPU.
+double memory_demand(const Prepared& prepared);
+
+/// How many runs at a time, `jobs` at most, fit into `available` bytes whichever of them they are: so many of the
+/// largest of `demands` (bytes) together. 0 when the largest does not fit alone.
+std::int64_t jobs_within(std::span<const double> demands, std::int64_t jobs, std::int64_t available);
+
+/// The sum of so many of the largest demands, bytes.
+double largest_together(std::span<const double> demands, std::int64_t jobs);
+
+}  // namespace gradflow
