@@ -441,12 +441,12 @@ TEST_F(Sweeps, MoreMemoryThanThereIsIsRefusedBeforeAnythingRunsUnlessForced) {
 
 TEST_F(Sweeps, MoreRunsAtATimeThanMemoryHoldsAreRefused) {
   // A batch for which each takes a fifth of what is free.
-  const auto described = nlohmann::json::parse(run_gradflow({"describe", tiny(), "--json", "--set", "batch=1000"}).out);
-  const double a_thousand = described["memory_bytes"]["activations"], free = described["memory_bytes"]["available"];
-  const std::string batch = std::to_string(static_cast<std::int64_t>(free / 5 / a_thousand * 1000));
-  std::string seeds = "1";
-  for (int seed = 2; seed <= 8; ++seed) seeds += ", " + std::to_string(seed);
-  grid("\"axes\": {\"train.batch\": [" + batch + "], \"seed\": [" + seeds + "]}");
+  const std::string config = write("default.json", "{}");
+  const auto described = nlohmann::json::parse(run_gradflow({"describe", config, "--json", "--set", "batch=100"}).out);
+  const double a_hundred = described["memory_bytes"]["activations"], free = described["memory_bytes"]["available"];
+  const std::string batch = std::to_string(static_cast<std::int64_t>(free / 5 / a_hundred * 100));
+  write("study.json",
+        R"({"axes": {"train.batch": [)" + batch + R"(], "train.steps": [1], "seed": [1, 2, 3, 4, 5, 6, 7, 8]}})");
   const Outcome refused = sweep({"--jobs", "8"});
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.error_lines(),

@@ -7,7 +7,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "command/memory_demand.h"
 #include "command/prepare.h"
 #include "config/identity.h"
 #include "core/child_process.h"
@@ -34,11 +33,13 @@ Json examined(const Grid& grid, std::size_t number) {
     const double step = static_cast<double>(config.train.accumulation) *
                         (6 * tokens * static_cast<double>(make_layout(config).parameter_count()) +
                          5e6 * static_cast<double>(config.model.depth + 1));
+    const MemoryDemand memory = memory_demand(prepared);
     return {{"name", config.name},
             {"id", run_id(config, hash)},
             {"hash", run_hash(config, hash)},
             {"cost", step * static_cast<double>(config.train.steps)},
-            {"memory", memory_demand(prepared)},
+            {"program", memory.program},
+            {"memory", memory.own},
             {"memory_refusal", memory_refusal(prepared).value_or("")},
             {"threads", config.compute.threads},
             {"flush_denormals", config.compute.flush_denormals}};
@@ -108,7 +109,7 @@ GridCells checked_cells(const Grid& grid, const CellOptions& options) {
                              .folder = {},
                              .label = grid.label(number),
                              .cost = result["cost"],
-                             .memory = result["memory"],
+                             .memory = {result["program"], result["memory"]},
                              .memory_refusal = result["memory_refusal"],
                              .threads = result["threads"],
                              .flush_denormals = result["flush_denormals"]});

@@ -4,18 +4,19 @@
 #include <string>
 #include <vector>
 
+#include "command/memory_demand.h"
 #include "config/grid.h"
 
 namespace gradflow {
 
 /// A run of a grid, known to be possible on this machine.
 struct GridCell {
-  std::size_t number = 0;      ///< in the Grid
-  std::string id;              ///< name of its folder
-  std::string folder;          ///< where it runs
-  std::string label;           ///< what the axes give it, for people
-  double cost = 0;             ///< of all its steps, in arbitrary units: to guess the time left
-  double memory = 0;           ///< that it takes at its peak by the estimate, bytes
+  std::size_t number = 0;  ///< in the Grid
+  std::string id;          ///< name of its folder
+  std::string folder;      ///< where it runs
+  std::string label;       ///< what the axes give it, for people
+  double cost = 0;         ///< of all its steps, in arbitrary units: to guess the time left
+  MemoryDemand memory;
   std::string memory_refusal;  ///< why it does not fit into what is free; empty when it does
   std::int64_t threads = 1;
   bool flush_denormals = false;

@@ -20,14 +20,19 @@ MemoryEstimate estimate_of(const Prepared& prepared) {
 
 }  // namespace
 
-std::optional<std::string> memory_refusal(const Prepared& prepared) {
-  const auto available = available_memory();
-  if (!available || !prepared.device.is_cpu()) return std::nullopt;
-  const auto fault = memory_fault(prepared.config, estimate_of(prepared), *available);
-  return fault ? std::optional(*fault + "; --force runs it all the same") : std::nullopt;
+MemoryDemand memory_demand(const Prepared& prepared) {
+  const MemoryEstimate estimate = estimate_of(prepared);
+  return {estimate.program, prepared.device.is_cpu() ? estimate.total() - estimate.program : 0};
 }
 
-double memory_demand(const Prepared& prepared) { return prepared.device.is_cpu() ? estimate_of(prepared).total() : 0; }
+std::optional<std::string> memory_refusal(const Prepared& prepared, bool shares_program) {
+  const auto available = available_memory();
+  if (!available || !prepared.device.is_cpu()) return std::nullopt;
+  MemoryEstimate estimate = estimate_of(prepared);
+  if (shares_program) estimate.program = 0;
+  const auto fault = memory_fault(prepared.config, estimate, *available);
+  return fault ? std::optional(*fault + "; --force runs it all the same") : std::nullopt;
+}
 
 double largest_together(std::span<const double> demands, std::int64_t jobs) {
   std::vector<double> largest(std::min(demands.size(), static_cast<std::size_t>(jobs)));

@@ -9,12 +9,16 @@
 
 namespace gradflow {
 
-/// Why the run would be killed for its memory in the middle of its work, with the way on; absent where its estimate
-/// fits into what is free, and on a GPU.
-std::optional<std::string> memory_refusal(const Prepared& prepared);
+/// Main memory that a run on the CPU takes at its peak by the estimate, bytes.
+struct MemoryDemand {
+  double program = 0;  ///< the program and its libraries, which the workers of a sweep share
+  double own = 0;      ///< 0 on a GPU
+};
+MemoryDemand memory_demand(const Prepared& prepared);
 
-/// Main memory that a run takes at its peak by the estimate, bytes; 0 on a GPU.
-double memory_demand(const Prepared& prepared);
+/// Why the run would be killed for its memory in the middle of its work, with the way on; absent where its estimate
+/// fits into what is free, and on a GPU. `shares_program`: the program's part is taken already.
+std::optional<std::string> memory_refusal(const Prepared& prepared, bool shares_program = false);
 
 /// How many runs at a time, `jobs` at most, fit into `available` bytes whichever of them they are: so many of the
 /// largest of `demands` (bytes) together. 0 when the largest does not fit alone.

@@ -46,8 +46,8 @@ void check_quantities(const std::vector<std::string>& names, std::vector<std::st
   try {
     parse_config("{}", "", std::vector<std::string>{quantities_override(names)});
   } catch (const Error& error) {
-    for (const std::string& line : named_by_options(error, {{"--quantities", "record.quantities"}}).lines())
-      faults.push_back(line);
+    const Error named = named_by_options(error, {{"--quantities", "record.quantities"}});
+    faults.insert(faults.end(), named.lines().begin(), named.lines().end());
   }
 }
 

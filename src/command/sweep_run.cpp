@@ -312,21 +312,24 @@ std::int64_t jobs_in_memory(const GridCells& cells, const SweepOptions& options,
   const std::int64_t jobs = options.jobs.value_or(default_jobs(cells.cells, usable_cores()));
   const auto available = available_memory();
   if (options.force || !available) return jobs;
+  double program = 0;
   std::vector<double> demands;
   std::vector<std::string> refusals;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const GridCell& cell = cells.cells[i];
     if (rows[i].done()) continue;
-    demands.push_back(cell.memory);
+    program = std::max(program, cell.memory.program);
+    demands.push_back(cell.memory.own);
     if (!cell.memory_refusal.empty()) refusals.push_back(cell.label + ": " + cell.memory_refusal);
   }
   if (!refusals.empty()) throw Error(std::move(refusals));
-  const std::int64_t fitting = std::max<std::int64_t>(jobs_within(demands, jobs, *available), 1);
+  const std::int64_t fitting =
+      std::max<std::int64_t>(jobs_within(demands, jobs, *available - static_cast<std::int64_t>(program)), 1);
   if (fitting == jobs) return jobs;
-  const std::string words =
-      fmt::format("the {} largest runs need about {} of memory together and {} are available",
-                  std::min(jobs, static_cast<std::int64_t>(demands.size())),
-                  bytes_in_words(largest_together(demands, jobs)), bytes_in_words(static_cast<double>(*available)));
+  const std::string words = fmt::format("the {} largest runs need about {} of memory together and {} are available",
+                                        std::min(jobs, static_cast<std::int64_t>(demands.size())),
+                                        bytes_in_words(program + largest_together(demands, jobs)),
+                                        bytes_in_words(static_cast<double>(*available)));
   if (options.jobs)
     throw Error(
         fmt::format("--jobs {}: {}; write --jobs {}, or --force to run so many all the same", jobs, words, fitting));

@@ -40,8 +40,14 @@ WorkerReport run_cell(Channel& channel, const Grid& grid, const GridCell& cell, 
   try {
     const Prepared prepared = prepare([&](const FurtherCheck& further) { return grid.config(cell.number, further); });
     Reporter reporter(channel, prepared.config.train.steps);
-    const ExperimentResult result = run_experiment(
-        prepared, {.out = cell.folder, .resume = true, .force = force, .quiet = true, .observer = &reporter}, said);
+    const ExperimentResult result = run_experiment(prepared,
+                                                   {.out = cell.folder,
+                                                    .resume = true,
+                                                    .force = force,
+                                                    .shares_program = true,
+                                                    .quiet = true,
+                                                    .observer = &reporter},
+                                                   said);
     report.kind = WorkerReport::Kind::ended;
     report.exit = result.exit;
     report.was_finished = result.was_finished;
