@@ -381,11 +381,13 @@ TEST_F(Sweeps, ARunWhoseProcessIsGoneIsKilledNotRunning) {
   program.kill(SIGKILL);
   EXPECT_EQ(program.wait().code, 128 + SIGKILL);
   EXPECT_THAT(sweep({"--list"}).out, AllOf(HasSubstr(" killed"), Not(HasSubstr(" running"))));
-  for (const Words& words : {Words{"compare"}, Words{"collect", "--table", "runs"}, Words{"report", "--out", "page"}}) {
+  for (const Words& words : {Words{"compare"}, Words{"collect", "--table", "runs"}}) {
     const Outcome outcome = run_gradflow(words + Words{"results"}, here());
     EXPECT_THAT(outcome.err, HasSubstr(": killed; ")) << words[0];
   }
   EXPECT_THAT(run_gradflow({"collect", "--table", "runs", "results"}, here()).out, HasSubstr(",killed,"));
+  ASSERT_EQ(run_gradflow({"report", "--out", "page", "results"}, here()).code, 0);
+  EXPECT_THAT(read_file(folder_ / "page/report.html"), AllOf(HasSubstr("(killed, step "), Not(HasSubstr("(running"))));
 }
 
 TEST_F(Sweeps, ASecondInterruptEndsEverythingAtOnce) {
