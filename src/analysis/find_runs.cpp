@@ -28,7 +28,7 @@ class Search {
     // A link may lead nowhere, a folder may be removed meanwhile.
     if (::stat(path.c_str(), &status) != 0 || !visited_.emplace(status.st_dev, status.st_ino).second) return;
 
-    bool holds_run = false;
+    bool holds_run = false, holds_probe = false, holds_manifest = false;
     std::vector<std::string> folders;
     std::error_code failure;
     for (fs::directory_iterator entry(path, failure), end; !failure && entry != end; entry.increment(failure)) {
@@ -38,10 +38,15 @@ class Search {
         if (!name.starts_with('.')) folders.push_back(name);
       } else {
         holds_run = holds_run || tells_of_a_run(name);
+        holds_probe = holds_probe || name == "probe.csv";
+        holds_manifest = holds_manifest || name == "manifest.json";
       }
     }
     if (failure) found.left_out.push_back({path, fmt::format("cannot be searched ({})", failure.message())});
-    if (holds_run) take(path);
+    if (holds_probe && !holds_manifest)
+      found.probes.push_back(path);
+    else if (holds_run)
+      take(path);
     std::sort(folders.begin(), folders.end());
     for (const std::string& folder : folders) visit((path == "/" ? "" : path) + '/' + folder);
   }
@@ -95,8 +100,10 @@ void require_runs(const FoundRuns& found) {
   if (!found.runs.empty()) return;
   std::string searched;
   for (const std::string& path : found.searched) searched += (searched.empty() ? "" : ", ") + shown_path(path);
-  throw Error(fmt::format("{}: {} there; name run folders, or folders above them", searched,
-                          found.left_out.empty() ? "no run folder is" : "no run folder that can be used is"));
+  const char* what = !found.probes.empty()    ? "no run folder is there, but a probe, which gradflow report shows"
+                     : found.left_out.empty() ? "no run folder is there"
+                                              : "no run folder that can be used is there";
+  throw Error(fmt::format("{}: {}; name run folders, or folders above them", searched, what));
 }
 
 }  // namespace gradflow

@@ -49,6 +49,23 @@ class FindRuns : public ::testing::Test {
   FoundRuns found_;
 };
 
+TEST_F(FindRuns, AProbeIsNoRun) {
+  make("run");
+  create_folders(folder_ / "probe");
+  write_file_atomically(folder_ / "probe/probe.csv", "");
+  write_file_atomically(folder_ / "probe/config.json", "{}");
+  EXPECT_THAT(found({"probe", "run"}), ElementsAre("run"));
+  EXPECT_THAT(left_out(), IsEmpty());
+  EXPECT_THAT(found_.probes, ElementsAre(folder_ / "probe"));
+  found({"probe"});
+  try {
+    require_runs(found_);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("a probe, which gradflow report shows"));
+  }
+}
+
 TEST_F(FindRuns, SearchesFoldersInTheOrderOfTheirNames) {
   for (const char* name : {"b/2", "b/10", "a", "b/deep/er/run", "c"}) make(name);
   EXPECT_THAT(found({"b", "a"}), ElementsAre("b/10", "b/2", "b/deep/er/run", "a"));

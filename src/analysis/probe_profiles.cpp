@@ -61,6 +61,31 @@ std::optional<double> exponent(std::span<const double> log_depths, std::span<con
   return fit ? std::optional(fit->slope) : std::nullopt;
 }
 
+/// What the closed forms give for blocks 1…N, at the sub-layer whose value is the block's.
+std::vector<std::optional<Band>> block_predictions(std::span<const ProbeMean> means, const std::string& quantity,
+                                                   std::int64_t depth) {
+  std::vector<std::optional<Band>> predictions(static_cast<std::size_t>(depth));
+  if (is_norm_of_parameters(quantity)) return predictions;
+  for (const ProbeMean& mean : means)
+    if (mean.quantity == quantity && mean.layer && *mean.layer >= 1 && *mean.layer <= depth)
+      predictions[static_cast<std::size_t>(*mean.layer - 1)] = mean.predicted;
+  return predictions;
+}
+
+/// The rates per block of the lower and of the upper ends of the predictions; absent where a block has none.
+std::optional<Band> rates_of(std::span<const std::optional<Band>> predictions, Flow flow) {
+  std::vector<double> lows, highs;
+  for (const std::optional<Band>& band : predictions) {
+    if (!band) return std::nullopt;
+    lows.push_back(band->low);
+    highs.push_back(band->high);
+  }
+  const std::optional<LineFit> of_lows = fit_profile(lows, flow).exponential,
+                               of_highs = fit_profile(highs, flow).exponential;
+  if (!of_lows || !of_highs) return std::nullopt;
+  return Band{std::min(of_lows->slope, of_highs->slope), std::max(of_lows->slope, of_highs->slope)};
+}
+
 }  // namespace
 
 Flow flow_of(std::string_view quantity) {
@@ -121,7 +146,15 @@ std::vector<ProbeProfile> probe_profiles(const ProbeCell& cell) {
     }
     profile.first = estimate_over_seeds(first);
     profile.last = estimate_over_seeds(last);
-    profile.profile = depth_profile(seeds, flow_of(blocks.quantity));
+    for (std::size_t block = 0; block < static_cast<std::size_t>(cell.depth); ++block) {
+      std::vector<double> values;
+      for (const std::vector<double>& of_seed : seeds) values.push_back(of_seed[block]);
+      profile.blocks.push_back(estimate_over_seeds(values));
+    }
+    const Flow flow = flow_of(blocks.quantity);
+    profile.predictions = block_predictions(means, blocks.quantity, cell.depth);
+    profile.predicted_rate = rates_of(profile.predictions, flow);
+    profile.profile = depth_profile(seeds, flow);
     for (const ProbeMean& mean : means) {
       if (mean.quantity != blocks.quantity || !mean.predicted) continue;
       ++profile.predicted_places;

@@ -60,7 +60,10 @@ bool agrees(const ProbeMean& mean);
 /// sub-layers for grad_norm and weight_norm, else that of its last sub-layer that has one.
 struct ProbeProfile {
   std::string quantity;
-  SeedEstimate first, last;  ///< of block 1 and block N
+  SeedEstimate first, last;                      ///< of block 1 and block N
+  std::vector<SeedEstimate> blocks;              ///< of blocks 1…N
+  std::vector<std::optional<Band>> predictions;  ///< of blocks 1…N
+  std::optional<Band> predicted_rate;            ///< of the fits through the predictions, where each block has one
   DepthProfile profile;
   std::int64_t predicted_places = 0;  ///< sub-layers with a prediction
   std::int64_t agreeing_places = 0;   ///< of these, where it agrees with the mean over seeds

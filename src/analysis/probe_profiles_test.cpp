@@ -40,6 +40,27 @@ TEST(ProbeProfiles, AddTheSquaresOfParameterNorms) {
   EXPECT_EQ(flow_of("branch_cosine"), Flow::activation);
 }
 
+TEST(ProbeProfiles, HaveEachBlockOverSeedsBesideItsPrediction) {
+  ProbeCell cell = cell_of("stream_rms", 4, 3, [](std::int64_t l, auto, std::int64_t seed) {
+    return static_cast<double>(l) + 0.1 * static_cast<double>(seed);
+  });
+  for (ProbeValue& value : cell.values)  // 2^l to 3^l after the feed-forward, which is the block's; 0 elsewhere
+    value.predicted = value.sublayer == "ffn" ? Band{std::pow(2, *value.layer), std::pow(3, *value.layer)} : Band{0, 0};
+  ProbeProfile profile = probe_profiles(cell).at(0);
+  ASSERT_EQ(profile.blocks.size(), 4u);
+  EXPECT_NEAR(profile.blocks[2].mean.value(), 3.2, 1e-12);
+  EXPECT_NEAR(profile.blocks[2].interval->high, 3.2 + 0.1 * 4.302652729911275 / std::sqrt(3), 1e-9);
+  EXPECT_DOUBLE_EQ(profile.predictions[3]->low, 16);
+  EXPECT_DOUBLE_EQ(profile.predictions[3]->high, 81);
+  EXPECT_NEAR(profile.predicted_rate->low, std::log(2), 1e-12);
+  EXPECT_NEAR(profile.predicted_rate->high, std::log(3), 1e-12);
+  for (ProbeValue& value : cell.values)
+    if (value.layer == 2) value.predicted.reset();
+  profile = probe_profiles(cell).at(0);
+  EXPECT_FALSE(profile.predictions[1]);
+  EXPECT_FALSE(profile.predicted_rate) << "a line through the other blocks would be another prediction";
+}
+
 TEST(ProbeProfiles, LeaveOutWhatABlockLacks) {
   ProbeCell cell = cell_of("stream_rms", 3, 2, exact);
   cell.values.push_back({1, 0, "embedding", "stream_rms", 1, {}});

@@ -13,8 +13,10 @@
 #include "command/command.h"
 #include "core/files.h"
 #include "report/markdown.h"
+#include "report/number_text.h"
 #include "report/page.h"
 #include "report/pictures.h"
+#include "report/probe_section.h"
 
 namespace gradflow {
 namespace {
@@ -67,21 +69,23 @@ std::string size_text(std::size_t bytes) {
 Exit run(const Options& options) {
   FoundRuns found = find_runs(options.paths);
   for (const LeftOut& left_out : found.left_out) fmt::print(stderr, "gradflow: warning: {}\n", text_of(left_out));
-  require_runs(found);
+  if (found.probes.empty()) require_runs(found);
 
-  Study study = make_study(std::move(found.runs));
+  Study study = found.runs.empty() ? Study{} : make_study(std::move(found.runs));
   for (const LeftOut& repeated : study.repeated) fmt::print(stderr, "gradflow: warning: {}\n", text_of(repeated));
   std::vector<LeftOut> left_out = std::move(found.left_out);
   left_out.insert(left_out.end(), study.repeated.begin(), study.repeated.end());
 
-  Report report = make_report(std::move(study), options.title.empty() ? default_title(options.paths) : options.title);
+  Report report =
+      make_report(std::move(study), options.title.empty() ? default_title(options.paths) : options.title, found.probes);
   for (const LeftOut& damaged : report.left_out) fmt::print(stderr, "gradflow: warning: {}\n", text_of(damaged));
   report.left_out.insert(report.left_out.begin(), left_out.begin(), left_out.end());
   report.command = command_of(options);
 
   const ReportAssets assets = options.static_pictures ? report_assets().without_charts() : report_assets();
   const std::string page = page_html(report, assets);
-  const std::vector<Picture> pictures = static_pictures(report);
+  std::vector<Picture> pictures = static_pictures(report);
+  for (Picture& picture : probe_pictures(report)) pictures.push_back(std::move(picture));
 
   const std::string out = !options.out.empty()        ? options.out
                           : options.paths.size() == 1 ? options.paths.front()
@@ -91,9 +95,12 @@ Exit run(const Options& options) {
   for (const Picture& picture : pictures) write_file_atomically(file(picture.file), picture.svg);
   write_file_atomically(file("report.md"), report_markdown(report, pictures));
   write_file_atomically(file("report.html"), page);
-  fmt::print("{}: {} run{}, {}; report.md and {} SVG pictures beside it\n", file("report.html"), report.runs.size(),
-             report.runs.size() == 1 ? "" : "s", size_text(page.size()), pictures.size());
-  if (!assets.interactive() && !options.static_pictures)
+  std::vector<std::string> shown;
+  if (!report.runs.empty()) shown.push_back(counted(report.runs.size(), "run"));
+  if (!report.probes.empty()) shown.push_back(counted(report.probes.size(), "probe"));
+  fmt::print("{}: {}, {}; report.md and {} SVG pictures beside it\n", file("report.html"), listed(shown),
+             size_text(page.size()), pictures.size());
+  if (!report.runs.empty() && !assets.interactive() && !options.static_pictures)
     fmt::print(stderr, "gradflow: note: built without uPlot, line pictures are static; scripts/setup fetches it\n");
   return Exit::done;
 }
@@ -103,7 +110,7 @@ Exit run(const Options& options) {
 void add_report(CLI::App& program, Action& action) {
   CLI::App* command = program.add_subcommand("report", "one HTML page with the pictures of many runs, opens from disk");
   auto options = std::make_shared<Options>();
-  command->add_option("PATH", options->paths, "run folders, or folders that hold them at any depth")
+  command->add_option("PATH", options->paths, "folders of runs and probes, or folders that hold them at any depth")
       ->required()
       ->type_name("");
   command

@@ -12,6 +12,7 @@
 #include "report/matrix.h"
 #include "report/number_text.h"
 #include "report/pictures.h"
+#include "report/probe_section.h"
 #include "report/spike_table.h"
 #include "report/table_html.h"
 #include "report/what_was_run.h"
@@ -44,14 +45,15 @@ std::string select_html(const std::string& attributes, const std::vector<Option>
 class Page {
  public:
   Page(const Report& report, const ReportAssets& assets) : report_(report), assets_(assets) {
-    if (!assets.interactive()) pictures_ = static_pictures(report);
+    if (!assets.interactive() && !report.runs.empty()) pictures_ = static_pictures(report);
     for (const ReportRun& run : report.runs) sublayers_ = std::max(sublayers_, run.sublayers);
   }
 
   /// All but the header, whose facts say what the data leaves out, and the data.
   std::string body() const {
+    if (report_.runs.empty()) return probes() + left_out() + "</main>\n";
     return what_trains() + table() + bar() + loss() + gradient() + heat() + variance() + update() + spikes() +
-           what_was_run() + "</main>\n";
+           probes() + what_was_run() + "</main>\n";
   }
 
   std::string header(const std::string& thinned) const {
@@ -77,11 +79,14 @@ class Page {
   }
 
   std::string scripts(const std::string& data) const {
-    std::string html =
-        "<noscript><p class=\"bad\">The pictures need JavaScript. Findings and tables are complete without it, and the "
-        "static pictures stand beside this file.</p></noscript>\n";
+    std::string html;
+    if (!report_.runs.empty())
+      html =
+          "<noscript><p class=\"bad\">The pictures need JavaScript. Findings and tables are complete without it, and "
+          "the "
+          "static pictures stand beside this file.</p></noscript>\n";
     html += R"(<script type="application/json" id="data">)" + data + "</script>\n";
-    if (assets_.interactive())
+    if (assets_.interactive() && !report_.runs.empty())
       html += fmt::format("<!--\n{}-->\n<script>{}</script>\n", assets_.chart_licence, assets_.chart_script);
     return html + fmt::format("<script>\n{}</script>\n</body></html>\n", assets_.script);
   }
@@ -319,19 +324,25 @@ class Page {
                    spike_table_html(report_, assets_.interactive()));
   }
 
+  std::string probes() const {
+    if (report_.probes.empty()) return {};
+    return section("probes", h2("Profiles at initialization"), escaped_html(probes_note()), probes_html(report_));
+  }
+
+  std::string left_out() const {
+    if (report_.left_out.empty()) return {};
+    std::string html = "<details><summary>Folders that were left out</summary><dl>";
+    for (const LeftOut& each : report_.left_out)
+      html += fmt::format("<dt>{}</dt><dd>{}</dd>", escaped_html(each.path), escaped_html(each.reason));
+    return html + "</dl></details>\n";
+  }
+
   std::string what_was_run() const {
-    std::string left_out;
-    if (!report_.left_out.empty()) {
-      left_out = "<details><summary>Folders that were left out</summary><dl>";
-      for (const LeftOut& each : report_.left_out)
-        left_out += fmt::format("<dt>{}</dt><dd>{}</dd>", escaped_html(each.path), escaped_html(each.reason));
-      left_out += "</dl></details>\n";
-    }
     return section(
         "config", h2("What exactly was run?"), "",
         formulas_html(report_) +
             fmt::format("\n<details><summary>Configuration common to all runs</summary><pre>{}</pre></details>\n{}",
-                        escaped_html(common_configuration(report_)), left_out) +
+                        escaped_html(common_configuration(report_)), left_out()) +
             R"(<details><summary>Definitions of verdicts and quantities</summary><dl>)"
             R"(<dt>learned</dt><dd>mean of the last 20 losses below the unigram entropy − 0.3</dd>)"
             R"(<dt>learning</dt><dd>below it by 0.05 to 0.3</dd>)"

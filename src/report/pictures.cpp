@@ -263,7 +263,7 @@ std::vector<std::int64_t> all_layer_steps(const Report& report) {
 
 std::vector<Picture> static_pictures(const Report& report) {
   std::vector<Picture> pictures;
-  for (const Setting& choice : report.choices()) {
+  for (const Setting& choice : report.choices()) {  // none where there is no run
     const std::string label = report.choice_label(choice);
     std::string ending;
     for (std::size_t axis = 0; axis < choice.size(); ++axis)

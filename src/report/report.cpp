@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "report/group_label.h"
+#include "report/probe_section.h"
 
 namespace gradflow {
 namespace {
@@ -269,6 +270,8 @@ void collect_spikes(Report& report) {
   });
 }
 
+constexpr std::string_view question_of_probes = "what do the stacks do before training?";
+
 std::string question_of(const Report& report) {
   const bool several = report.groups.size() > 1;
   std::string question = several ? fmt::format("which {} trains", report.group_axis.name) : "what happens";
@@ -340,8 +343,18 @@ bool Report::evaluated() const {
   return std::any_of(runs.begin(), runs.end(), [](const ReportRun& run) { return !run.eval_loss.empty(); });
 }
 
-Report make_report(Study study, const std::string& name) {
+Report make_report(Study study, const std::string& name, std::span<const std::string> probe_folders) {
   Report report;
+  report.title = name;
+  for (const std::string& folder : probe_folders) try {
+      report.probes.push_back(make_report_probe(read_probe(folder)));
+    } catch (const Error& error) {
+      report.left_out.push_back({folder, error.what()});
+    }
+  if (study.runs.empty() && !report.probes.empty()) {
+    report.question = question_of_probes;
+    return report;
+  }
   Arrangement arrangement(study);
   arrangement.arrange(report);
   report.differing = {"seed"};
@@ -368,7 +381,14 @@ Report make_report(Study study, const std::string& name) {
     }
     if (!cell.runs.empty()) report.cells.push_back(std::move(cell));
   }
-  if (report.runs.empty()) throw Error("no run is left to report on: the tables of all of them are damaged");
+  if (report.runs.empty()) {
+    if (report.probes.empty())
+      throw Error("nothing is left to report on: the tables of all runs and probes are damaged");
+    Report probes{.title = name, .question = std::string(question_of_probes)};
+    probes.probes = std::move(report.probes);
+    probes.left_out = std::move(report.left_out);
+    return probes;
+  }
 
   std::stable_sort(report.cells.begin(), report.cells.end(), [](const ReportCell& a, const ReportCell& b) {
     return std::tie(a.group, a.panel, a.choice) < std::tie(b.group, b.panel, b.choice);
@@ -377,7 +397,6 @@ Report make_report(Study study, const std::string& name) {
   add_panels(report, tasks);
   collect_spikes(report);
   report.question = question_of(report);
-  report.title = name;
   return report;
 }
 

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/probe_table.h"
+#include "analysis/recorded_probe.h"
 #include "analysis/run_series.h"
 #include "analysis/study.h"
 #include "report/palette.h"
@@ -97,6 +99,15 @@ struct ReportSpike {
   SpikeRow row;
 };
 
+/// Stacks that were measured without training.
+struct ReportProbe {
+  RecordedProbe record;
+  CellProfiles profiles;            ///< of its cells
+  std::vector<ProbeKind> kinds;     ///< of stacks
+  std::vector<ReportGroup> groups;  ///< of each kind its name and ink
+};
+
+/// Without a run there is nothing but probes.
 struct Report {
   std::string title;
   std::string question;                  ///< that the study answers: "which placement trains at which depth?"
@@ -112,6 +123,7 @@ struct Report {
   std::vector<ReportSpike> spikes;     ///< of runs that learned first, of them the highest scores first
   std::vector<RecordedRun> records;    ///< of `runs`, in their order: configuration and manifest
   std::vector<std::string> differing;  ///< keys whose values are not the same in all runs, the seed among them
+  std::vector<ReportProbe> probes;
   std::vector<LeftOut> left_out;
 
   /// Absent (nullptr) when no such run was made.
@@ -129,7 +141,7 @@ struct Report {
 /// Arranges the runs of a study and reads their tables. Placement, residual form and norm are what colour means (where
 /// none of them differs, the first key that does beside the depth); depth, else the next key, tells the panels apart;
 /// further keys are axes only where they split runs that the others leave together. A run whose tables are damaged is
-/// left out and listed. Throws Error when no run is left.
-Report make_report(Study study, const std::string& name);
+/// left out and listed, and so is a folder of a probe that is damaged. Throws Error when neither run nor probe is left.
+Report make_report(Study study, const std::string& name, std::span<const std::string> probe_folders = {});
 
 }  // namespace gradflow

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
+#include <utility>
 
 #include "core/numbers.h"
 #include "output/text_table.h"
@@ -18,7 +20,8 @@ namespace {
 constexpr double picture_width = 760, margin = 14, right_margin = 6, heading = 52, axis_width = 48;
 constexpr double above_plot = 28, plot_height = 208, below_plot = 42,
                  row_height = above_plot + plot_height + below_plot;
-constexpr double character = 6.9, name_gap = 13;
+constexpr double character = 6.9, name_gap = 13, name_height = 13;
+constexpr std::string_view prediction_dashes = "2 3";
 constexpr std::string_view ink = "#1a1d21", pale = "#565d67", rule = "#9aa2ac", grid = "#e4e7eb";
 
 /// A coordinate: one decimal at most.
@@ -131,7 +134,7 @@ class Drawing {
     for (const ChartLine& drawn : panel.lines) draw(panel, drawn);
     line("</g>");
     for (const ReferenceLine& reference : panel.references)
-      if (in_sight(reference)) name_reference(reference);
+      if (in_sight(reference)) name_reference(panel, reference);
     titles(panel, names(panel));
   }
 
@@ -163,12 +166,58 @@ class Drawing {
          at(plot_width_), pale);
   }
 
-  /// Above the lines of the panel, with a white rim.
-  void name_reference(const ReferenceLine& reference) {
+  /// A place for the name of a reference line: at its left or right, above or below it.
+  struct NamePlace {
+    bool right = false;
+    double left = 0, top = 0;  ///< of the text's box
+    bool overlaps(double x, double y, double width) const {
+      return x >= left - 6 && x <= left + width + 6 && y >= top && y <= top + name_height;
+    }
+  };
+
+  /// How much of the curves a name would cover, in pixels; an end of one is what a reader looks for.
+  std::size_t covered(const ChartPanel& panel, const NamePlace& place, double width) const {
+    constexpr std::size_t weight_of_an_end = 1000;
+    std::size_t count = 0;
+    for (const ChartLine& drawn : panel.lines) {
+      std::optional<std::pair<double, double>> last;
+      for (std::size_t i = 0; i < panel.x.size(); ++i) {
+        if (!std::isfinite(drawn.mean[i])) continue;
+        const std::pair<double, double> next = {x(panel.x[i]), y(drawn.mean[i])};
+        const std::pair<double, double> from = last.value_or(next);
+        const double pixels = std::max(1.0, std::ceil(next.first - from.first));
+        for (double pixel = 1; pixel <= pixels; ++pixel)
+          if (place.overlaps(from.first + pixel / pixels * (next.first - from.first),
+                             from.second + pixel / pixels * (next.second - from.second), width))
+            ++count;
+        last = next;
+      }
+      if (last && place.overlaps(last->first, last->second, width)) count += weight_of_an_end;
+    }
+    return count;
+  }
+
+  /// Above the lines of the panel, with a white rim, where it covers the least of them.
+  void name_reference(const ChartPanel& panel, const ReferenceLine& reference) {
+    const std::string text = fmt::format("{} {:.3f}", reference.name, reference.value);
+    const double width = 6 * static_cast<double>(display_width(text)), at_line = y(reference.value);
+    std::optional<NamePlace> best;
+    std::size_t least = 0;
+    for (const bool right : {reference.above, !reference.above})
+      for (const bool above : {true, false}) {
+        const NamePlace place{right, right ? left_ + plot_width_ - 4 - width : left_ + 4,
+                              above ? at_line - 4 - name_height : at_line + 4};
+        if (place.top < top_ || place.top + name_height > top_ + plot_height) continue;
+        const std::size_t cost = covered(panel, place, width);
+        if (best && cost >= least) continue;
+        best = place;
+        least = cost;
+      }
+    if (!best) return;  // no room at all
     line(
-        R"(<text x="{}" y="{}" text-anchor="{}" fill="{}" stroke="#fff" stroke-width="3" paint-order="stroke">{} {:.3f}</text>)",
-        at(reference.above ? left_ + plot_width_ - 4 : left_ + 4), at(y(reference.value) - 7),
-        reference.above ? "end" : "start", pale, escaped_html(reference.name), reference.value);
+        R"(<text x="{}" y="{}" text-anchor="{}" fill="{}" stroke="#fff" stroke-width="3" paint-order="stroke">{}</text>)",
+        at(best->right ? best->left + width : best->left), at(best->top + name_height - 3),
+        best->right ? "end" : "start", pale, escaped_html(text));
   }
 
   void draw(const ChartPanel& panel, const ChartLine& drawn) {
@@ -191,6 +240,23 @@ class Drawing {
     const std::string dot = lower.size() == 1 ? R"( stroke-linecap="round")" : "";  // one point: a dot
     line(R"(<path d="{}{}" fill="none" stroke="{}" stroke-width="{}" stroke-linejoin="round"{}{}/>)", middle,
          lower.size() == 1 ? "h0" : "", colour, lower.size() == 1 ? "5" : "1.75", dashes, dot);
+    predict(panel, drawn.predicted_low, colour);
+    if (drawn.predicted_high != drawn.predicted_low) predict(panel, drawn.predicted_high, colour);
+  }
+
+  /// One end of what theory gives.
+  void predict(const ChartPanel& panel, const std::vector<double>& values, std::string_view colour) {
+    std::string path;
+    std::size_t points = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (!std::isfinite(values[i])) continue;
+      path += (path.empty() ? "M" : "L") + at(x(panel.x[i])) + ' ' + at(y(values[i]));
+      ++points;
+    }
+    if (points == 1) path += "m-4 0h8";  // a dash
+    if (points > 0)
+      line(R"(<path d="{}" fill="none" stroke="{}" stroke-width="1.1" stroke-dasharray="{}"/>)", path, colour,
+           prediction_dashes);
   }
 
   /// Writes the names at the line ends; what ends off the scale is returned, and the panel's note.

@@ -13,6 +13,8 @@ struct ChartLine {
   std::string name;
   Ink ink;
   std::vector<double> mean, low, high;
+  /// What theory gives, drawn dashed; nan where it gives nothing, empty where there is no theory.
+  std::vector<double> predicted_low = {}, predicted_high = {};
 };
 
 /// One picture of several that share their y axis.

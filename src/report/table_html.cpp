@@ -6,9 +6,11 @@
 
 namespace gradflow {
 
-std::string key_html(const ReportGroup& group) {
-  return fmt::format(R"html(<span class="key{}" style="--c:var(--s{})"></span>{})html",
-                     group.ink.dashed ? " dashed" : "", group.ink.slot, escaped_html(group.label));
+std::string ink_html(Ink ink) {
+  return fmt::format(R"html(<span class="key{}" style="--c:var(--s{})"></span>)html", ink.dashed ? " dashed" : "",
+                     ink.slot);
 }
+
+std::string key_html(const ReportGroup& group) { return ink_html(group.ink) + escaped_html(group.label); }
 
 }  // namespace gradflow

@@ -6,7 +6,9 @@
 
 namespace gradflow {
 
-/// The square in a group's colour and its label.
+/// The square in a group's colour.
+std::string ink_html(Ink ink);
+/// The same and its label.
 std::string key_html(const ReportGroup& group);
 
 }  // namespace gradflow

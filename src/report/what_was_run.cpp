@@ -12,6 +12,7 @@
 #include "core/numbers.h"
 #include "report/html.h"
 #include "report/number_text.h"
+#include "report/probe_section.h"
 #include "report/table_html.h"
 
 namespace gradflow {
@@ -185,6 +186,11 @@ void remove_key(Json& json, std::string_view path) {
 }  // namespace
 
 std::vector<std::string> header_facts(const Report& report) {
+  const auto end_with_left_out = [&](std::vector<std::string> facts) {
+    if (!report.left_out.empty()) facts.push_back(counted(report.left_out.size(), "folder") + " left out");
+    return facts;
+  };
+  if (report.runs.empty()) return end_with_left_out({probes_fact(report)});
   std::vector<std::string> facts = {runs_fact(report), training_fact(report), dates_fact(report)};
   facts.push_back("gradflow " + distinct(report, [](const RecordedRun& record) {
                     return fmt::format("{} ({})", manifest_text(record, "version"),
@@ -198,8 +204,8 @@ std::vector<std::string> header_facts(const Report& report) {
   const auto unfinished = static_cast<std::size_t>(std::count_if(
       report.runs.begin(), report.runs.end(), [](const ReportRun& run) { return run.outcome == Outcome::unfinished; }));
   if (unfinished > 0) facts.push_back(counted(unfinished, "run") + " not finished");
-  if (!report.left_out.empty()) facts.push_back(counted(report.left_out.size(), "folder") + " left out");
-  return facts;
+  if (!report.probes.empty()) facts.push_back(probes_fact(report));
+  return end_with_left_out(std::move(facts));
 }
 
 std::string formulas_html(const Report& report) {
