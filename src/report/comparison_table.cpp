@@ -73,6 +73,10 @@ ReportTable comparison_table(const Report& report) {
     variance = variance || numbers.back().last_variance;
   }
 
+  // The same where every run stopped at its first recorded step: one column then.
+  const std::string first_step = step_words(numbers, &CellNumbers::first_step, "first step"),
+                    last_step = step_words(numbers, &CellNumbers::last_step, "last step");
+
   ReportTable table;
   table.columns.push_back({report.group_axis.name});
   if (report.panel_axis) table.columns.push_back({report.panel_axis->name, all_numbers(*report.panel_axis)});
@@ -80,10 +84,8 @@ ReportTable comparison_table(const Report& report) {
   table.columns.push_back({"verdict"});
   table.columns.push_back({"final loss", true});
   if (gradient) {
-    table.columns.push_back(
-        {"gradient first/last block, " + step_words(numbers, &CellNumbers::first_step, "first step"), true});
-    table.columns.push_back(
-        {"gradient first/last block, " + step_words(numbers, &CellNumbers::last_step, "last step"), true});
+    table.columns.push_back({"gradient first/last block, " + first_step, true});
+    if (last_step != first_step) table.columns.push_back({"gradient first/last block, " + last_step, true});
     table.columns.push_back({"rate a block", true});
     table.columns.push_back({"profile"});
   }
@@ -110,7 +112,7 @@ ReportTable comparison_table(const Report& report) {
     row.push_back(final_loss_cell(own));
     if (gradient) {
       row.push_back(number_cell(own.first_step_ratio));
-      row.push_back(number_cell(own.last_step_ratio));
+      if (last_step != first_step) row.push_back(number_cell(own.last_step_ratio));
       row.push_back(rate_cell(own.gradient));
       const std::string word =
           own.gradient.seeds > 0 ? std::string(name_of(own.gradient.verdict, Flow::gradient)) : "–";

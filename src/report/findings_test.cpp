@@ -34,7 +34,7 @@ TEST(Findings, SayWhatLearnsWhatIsStuckAndWhereTheGradientVanishes) {
       ", in 3 of 3 seeds each: final loss 1.71 to 1.73 nats a token (entropy rate 1.200, unigram entropy 3.900).");
   EXPECT_EQ(findings[1].claim, "Lowest final loss: pre at depth 4");
   EXPECT_EQ(findings[1].text,
-            ", 1.720 ± 0.025; the best of another placement is post at depth 4, 3.910 ± 0.012 (difference seed by seed "
+            ", 1.72 ± 0.025; the best of another placement is post at depth 4, 3.91 ± 0.012 (difference seed by seed "
             "2.19 ± 0.012).");
   EXPECT_EQ(findings[2].claim, "post is stuck at the unigram entropy at depths 4 and 8");
   EXPECT_TRUE(findings[2].problem);
@@ -141,7 +141,7 @@ TEST(Findings, TheSpikeNamesTheLayerThatMovedFirst) {
   EXPECT_THAT(
       words,
       Contains(
-          "pre, depth 4, seed 2: the loss spiked at step 16, from 2.20 to 4.40; block 3, feed-forward moved first, its "
+          "pre, depth 4, seed 2: the loss spiked at step 16, from 2.2 to 4.4; block 3, feed-forward moved first, its "
           "update ratio at step 14 (score 55.1, threshold 6). 1 episode in all."));
 }
 

@@ -2,24 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
+#include "core/numbers.h"
 #include "core/seed_mean.h"
 
 namespace gradflow {
 
-std::string number_text(double value, int digits) {
-  if (std::isnan(value)) return "–";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  if (value == 0) return "0";
-  // The exponent after rounding: 9.9996 at four digits is 10.00.
-  const std::string scientific = fmt::format("{:.{}e}", value, digits - 1);
-  const std::size_t e = scientific.find('e');
-  const int exponent = std::stoi(scientific.substr(e + 1));
-  if (exponent >= -3 && exponent < 6) return fmt::format("{:.{}f}", value, std::max(0, digits - 1 - exponent));
-  return fmt::format("{}e{}", scientific.substr(0, e), exponent);
-}
+std::string number_text(double value, int digits) { return std::isnan(value) ? "–" : significant(value, digits); }
 
 std::string number_text(const std::optional<double>& value, int digits) {
   return value ? number_text(*value, digits) : "–";

@@ -10,8 +10,8 @@ namespace gradflow {
 
 // Numbers as the report writes them, for people. "–" stands for what does not exist.
 
-/// `digits` significant digits, zeros at the end kept so that numbers under one another show how exact they are: 1.70,
-/// 0.0480. From 0.001 up to below a million without an exponent, else as 7.5e16; "inf", "-inf" where not finite.
+/// As `significant` writes it, like every other text of this program, so that a number reads the same in a report and
+/// in a terminal; "–" for nan.
 std::string number_text(double value, int digits = 4);
 std::string number_text(const std::optional<double>& value, int digits = 4);
 

@@ -5,7 +5,10 @@
 
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
+#include <string>
 
+#include "report/comparison_table.h"
 #include "report/data_block.h"
 #include "report/markdown.h"
 #include "testing/made_report.h"
@@ -104,6 +107,21 @@ TEST(Page, WhatWasNotRecordedHasNoSection) {
   EXPECT_EQ(count(page, "id=\"gradient\""), 1u) << "of the parameters";
 }
 
+TEST(Page, EveryColumnOfTheComparisonHasItsOwnHeading) {
+  std::vector<MadeRun> runs = two_placements(3);
+  for (MadeRun& run : runs) {  // all stop at their first step, which is the last as well
+    run.status = RunStatus::diverged;
+    run.steps = 1;
+  }
+  const ReportTable table = comparison_table(made_report(runs));
+  std::set<std::string> headings;
+  for (const ReportTableColumn& column : table.columns)
+    EXPECT_TRUE(headings.insert(column.heading).second) << column.heading;
+  EXPECT_TRUE(headings.contains("gradient first/last block, step 1"));
+  for (const auto& row : table.rows) EXPECT_EQ(row.size(), table.columns.size());
+  EXPECT_EQ(comparison_table(made_report(two_placements(3))).columns.size(), table.columns.size() + 1);
+}
+
 TEST(Page, FurtherAxesAreSelectsInTheBar) {
   std::vector<MadeRun> runs = two_placements(1);
   const std::size_t half = runs.size();
@@ -173,7 +191,7 @@ TEST(Markdown, HasTheSameWordsAndLinksItsPictures) {
   const std::vector<Picture> pictures = static_pictures(report);
   const std::string text = report_markdown(report, pictures);
   EXPECT_THAT(text, HasSubstr("# a\\|b: which placement trains at which depth?"));
-  EXPECT_THAT(text, HasSubstr("| pre | ●●● learned, 1.720 ± 0.025 |"));
+  EXPECT_THAT(text, HasSubstr("| pre | ●●● learned, 1.72 ± 0.025 |"));
   EXPECT_THAT(text, HasSubstr("- **post is stuck at the unigram entropy at depths 4 and 8**"));
   EXPECT_THAT(text, HasSubstr("![Which runs learn, and how fast?](loss.svg)"));
   EXPECT_THAT(text, HasSubstr("![Where does the gradient vanish?](gradient.svg)"));

@@ -41,9 +41,9 @@ const escaped = text => text.replace(/[&<>"']/g, c => `&#${c.charCodeAt(0)};`);
 function fmt(v) {  // six significant digits
   if (v == null || Number.isNaN(v)) return "–";
   if (!isFinite(v) || v === 0) return String(v);
-  return Math.abs(v) >= 1e-3 && Math.abs(v) < 1e6 ? String(+v.toPrecision(6)) : v.toExponential(5).replace("e+", "e");
+  return Math.abs(v) >= 1e-4 && Math.abs(v) < 1e6 ? String(+v.toPrecision(6)) : v.toExponential(5).replace("e+", "e");
 }
-const brief = v => Math.abs(v) >= 1e6 || Math.abs(v) < 1e-3 ? v.toExponential(2).replace("e+", "e") : fmt(+v.toPrecision(4));
+const brief = v => Math.abs(v) >= 1e6 || Math.abs(v) < 1e-4 ? v.toExponential(2).replace("e+", "e") : fmt(+v.toPrecision(4));
 function power(v) {
   const exponent = Math.round(Math.log10(v));
   if (exponent === 0 || exponent === 1) return String(10 ** exponent);
@@ -142,8 +142,9 @@ function columns(picture, panel) {
 
 // --- line charts --------------------------------------------------------------------------------------------------------
 const FONT = "12px system-ui, sans-serif", HEIGHT = 264;
-const WHOLE_STEPS = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 50, 64]
-  .concat([1e2, 1e3, 1e4, 1e5, 1e6].flatMap(k => [1, 2, 2.5, 5].map(m => m * k)));
+// Distances of ticks: 1, 2 and 5 times a power of ten; whole ones for steps and blocks.
+const ROUND = Array.from({ length: 56 }, (_, k) => [1, 2, 5].map(m => +`${m}e${k - 28}`)).flat();
+const WHOLE = ROUND.filter(step => step >= 1);
 const charts = [];
 let rebuilding = 0;
 
@@ -164,9 +165,9 @@ function axes(picture, left) {
     grid: { stroke: () => css("--grid"), width: 1 }, ticks: { stroke: () => css("--line"), width: 1, size: 4 },
   };
   const values = picture.log ? { splits: (u, i, lo, hi) => powers(lo, hi), values: (u, v) => v.map(power), filter: (u, s) => s } :
-    { values: (u, v) => v.map(t => fmt(+t.toPrecision(6))) };
+    { incrs: ROUND, values: (u, v) => v.map(t => fmt(+t.toPrecision(6))) };
   return [
-    { ...axis, size: 26, incrs: WHOLE_STEPS, label: picture.xlabel, labelSize: 18, labelFont: FONT, labelGap: 0 },
+    { ...axis, size: 26, incrs: WHOLE, label: picture.xlabel, labelSize: 18, labelFont: FONT, labelGap: 0 },
     { ...axis, side: left ? 1 : 3, size: picture.log || isLoss() ? 44 : 62, ...values },
   ];
 }
@@ -253,6 +254,22 @@ function spread(labels, gap, lo, hi) {
     cluster.items.forEach((item, i) => { item.y = mid - reach + i * gap; });
   }
 }
+// How much of the curves a box would cover; an end of one is what a reader looks for.
+function covered(u, left, top, width, height) {
+  let count = 0;
+  for (const g of shownGroups()) {
+    let inside = false;
+    u.data[0].forEach((step, i) => {
+      const mean = u.data[3 * g + 3][i];
+      if (mean == null) return;
+      const x = u.valToPos(step, "x", true), y = u.valToPos(mean, "y", true);
+      inside = x >= left - 8 * devicePixelRatio && x <= left + width + 8 * devicePixelRatio && y >= top && y <= top + height;
+      if (inside) ++count;
+    });
+    if (inside) count += 1000;
+  }
+  return count;
+}
 // Reference lines, names at the line ends, what lies off the scale, spike marks.
 function decorate(u, picture, panel) {
   const c = u.ctx, dpr = devicePixelRatio, { left, top, width, height } = u.bbox, atLeft = picture.labels === "left";
@@ -268,10 +285,16 @@ function decorate(u, picture, panel) {
     if (!(y >= top && y <= top + height)) continue;
     c.setLineDash([5 * dpr, 4 * dpr]); c.lineWidth = dpr; c.strokeStyle = css("--ink2");
     c.beginPath(); c.moveTo(left, y); c.lineTo(left + width, y); c.stroke(); c.setLineDash([]);
-    c.textAlign = line.above ? "right" : "left";
-    const under = !line.above && y + 18 * dpr <= top + height;
-    halo(`${line.name} ${line.value.toFixed(3)}`, line.above ? left + width - 6 * dpr : left + 6 * dpr,
-      y + (under ? 11 : -11) * dpr, css("--ink2"));
+    const text = `${line.name} ${line.value.toFixed(3)}`, wide = c.measureText(text).width, tall = 16 * dpr;
+    let best = null;  // the place where it covers the least of the curves
+    for (const right of [line.above, !line.above]) for (const above of [line.above, !line.above]) {
+      const x = right ? left + width - 6 * dpr - wide : left + 6 * dpr, middle = y + (above ? -11 : 11) * dpr;
+      if (middle - tall / 2 < top || middle + tall / 2 > top + height) continue;
+      const cost = covered(u, x, middle - tall / 2, wide, tall);
+      if (!best || cost < best.cost) best = { x, middle, cost };
+    }
+    c.textAlign = "left";
+    if (best) halo(text, best.x, best.middle, css("--ink2"));
   }
   c.font = `600 ${12 * dpr}px system-ui, sans-serif`;
   const names = [], off = [];

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <regex>
+#include <string>
 
 #include "report/pictures.h"
 #include "testing/made_report.h"
@@ -45,6 +47,31 @@ TEST(Svg, NamesLinesWhereTheyEndAndWhatLiesOffTheScale) {
   EXPECT_THAT(text, Not(HasSubstr("inf")));
 }
 
+/// Where the name of a reference line stands: its anchor and whether it is above the line.
+struct NameAt {
+  std::string anchor;
+  bool above;
+};
+NameAt name_at(const std::string& svg, const std::string& name) {
+  std::smatch text, line;
+  const std::regex name_place("<text x=\"[0-9.]+\" y=\"([0-9.]+)\" text-anchor=\"([a-z]+)\"[^>]*>" + name);
+  const std::regex line_place("<path d=\"M[0-9.]+ ([0-9.]+)h[0-9.]+\"[^>]*stroke-dasharray=\"5 4\"");
+  EXPECT_TRUE(std::regex_search(svg, text, name_place));
+  EXPECT_TRUE(std::regex_search(svg, line, line_place));
+  return {text[2], std::stod(text[1]) < std::stod(line[1])};
+}
+
+TEST(Svg, TheNameOfAReferenceLineCoversNoEndOfACurve) {
+  EXPECT_EQ(name_at(svg(chart_of({line("learns", {9, 5, 1})})), "H").anchor, "end") << "free: at the right, above";
+  // A curve that is stuck ends a little above the line, where the name would stand.
+  NameAt at = name_at(svg(chart_of({line("stuck", {9, 5.5, 5.5})})), "H");
+  EXPECT_TRUE(at.anchor == "start" || !at.above);
+  at = name_at(svg(chart_of({line("stuck", {9, 5.5, 5.5}), line("below", {9, 4.5, 4.5})})), "H");
+  EXPECT_EQ(at.anchor, "start");
+  at = name_at(svg(chart_of({line("a", {5.5, 5.5, 5.5}), line("b", {9, 4.5, 4.5}), line("c", {4.5, 9, 9})})), "H");
+  EXPECT_EQ(at.anchor, "start") << "beginnings are covered rather than ends";
+}
+
 TEST(Svg, GapsAreSkippedAndTheEighthHueIsDashed) {
   const std::string text = svg(chart_of({line("a", {nan, 2, nan}), line("b", {1, nan, 3}, {1, true})}));
   EXPECT_THAT(text, HasSubstr("stroke-dasharray=\"6 3\""));
@@ -58,7 +85,7 @@ TEST(Svg, HugeNumbersStayOnThePaper) {
   chart.low = 0.1;
   const std::string text = svg(chart);
   EXPECT_THAT(text, Not(HasSubstr("e+")));
-  EXPECT_THAT(text, HasSubstr("off scale ↑ a 1.00e300"));
+  EXPECT_THAT(text, HasSubstr("off scale ↑ a 1e300"));
 }
 
 TEST(Svg, MorePanelsStandInRowsOfTwo) {
@@ -71,6 +98,12 @@ TEST(Svg, MorePanelsStandInRowsOfTwo) {
 TEST(Ticks, AreRound) {
   EXPECT_THAT(round_ticks(1, 200, 5), ElementsAre(50, 100, 150, 200));
   EXPECT_THAT(round_ticks(0.97, 4.9, 5), ElementsAre(1, 2, 3, 4));
+  for (const double high : {7.0, 24.0, 64.0, 300.0, 1000.0, 12345.0}) {
+    const std::vector<double> ticks = round_ticks(1, high, 5);
+    ASSERT_GE(ticks.size(), 2u) << high;
+    const double step = ticks[1] - ticks[0], digit = step / std::pow(10, std::floor(std::log10(step) + 1e-9));
+    EXPECT_TRUE(std::abs(digit - 1) < 1e-9 || std::abs(digit - 2) < 1e-9 || std::abs(digit - 5) < 1e-9) << step;
+  }
   EXPECT_THAT(round_ticks(3, 3, 5), ElementsAre());
   EXPECT_THAT(decade_ticks(0.01, 100), ElementsAre(0.01, 0.1, 1, 10, 100));
   EXPECT_LE(decade_ticks(1e-60, 1e30).size(), 8u);
