@@ -222,7 +222,7 @@ std::string probes_note() {
          "squares of its sub-layers for norms of parameters, else that of its last sub-layer. Rate: slope of its "
          "logarithm for each block away from where the quantity starts, in brackets the 95 % Student interval over "
          "seeds; the verdict is the tenfold rule of the comparison table. Agreement: the interval of a sub-layer’s "
-         "mean meets the closed form.";
+         "mean meets the closed form. On a logarithmic axis an interval that holds zero reaches the lower edge.";
 }
 
 std::string probes_html(const Report& report) {
