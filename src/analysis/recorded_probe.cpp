@@ -22,6 +22,11 @@ bool is_known(const ProbeKind& kind) {
          choice_named<Residual>(kind.residual) && choice_named<Initialization>(kind.initialization);
 }
 
+/// Names of quantities become names of files.
+bool is_name(std::string_view word) {
+  return !word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string_view::npos;
+}
+
 }  // namespace
 
 RecordedProbe read_probe(const std::string& folder) {
@@ -41,6 +46,9 @@ RecordedProbe read_probe(const std::string& folder) {
                                     [&](const ProbeCell& each) { return each.kind == kind && each.depth == depth; });
       cell = met != probe.cells.end() ? &*met : &probe.cells.emplace_back(ProbeCell{kind, depth, {}});
     }
+    if (!is_name(row.text(8)))
+      throw Error(path + ": quantity: \"" + std::string(row.text(8)) +
+                  "\" is no name of one; the file was changed by something else: probe again");
     ProbeValue value{.seed = row.integer(5),
                      .sublayer = std::string(row.text(7)),
                      .quantity = std::string(row.text(8)),

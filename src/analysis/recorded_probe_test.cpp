@@ -60,6 +60,7 @@ TEST_F(RecordedProbeTest, NamesWhatIsDamaged) {
   EXPECT_THAT(fault_of("pre,layernorm,add,xavier_normal,0,1,1,ffn,stream_rms,1,,\n"), HasSubstr("depth 0"));
   EXPECT_THAT(fault_of("pre,layernorm,add,xavier_normal,4000000000000,1,1,ffn,stream_rms,1,,\n"),
               HasSubstr("no stack of this version"));
+  EXPECT_THAT(fault_of("pre,layernorm,add,xavier_normal,2,1,1,ffn,../x,1,,\n"), HasSubstr("quantity: \"../x\""));
   write_file_atomically(folder_ / "probe.csv", "a,b\n");
   EXPECT_THROW(read_probe(folder_.path()), Error);
 }

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "analysis/comparison_text.h"
 #include "report/comparison_table.h"
 #include "report/data_block.h"
 #include "report/markdown.h"
@@ -19,6 +20,7 @@ namespace {
 using ::testing::HasSubstr;
 using testing::made_report;
 using testing::MadeRun;
+using testing::make_run;
 using ::testing::Not;
 using testing::two_placements;
 
@@ -120,6 +122,24 @@ TEST(Page, EveryColumnOfTheComparisonHasItsOwnHeading) {
   EXPECT_TRUE(headings.contains("gradient first/last block, step 1"));
   for (const auto& row : table.rows) EXPECT_EQ(row.size(), table.columns.size());
   EXPECT_EQ(comparison_table(made_report(two_placements(3))).columns.size(), table.columns.size() + 1);
+}
+
+TEST(Page, ItsNumbersReadAsThoseOfCompare) {
+  const std::vector<MadeRun> runs = two_placements(3);
+  const TemporaryFolder folder;
+  for (std::size_t i = 0; i < runs.size(); ++i) make_run(folder / std::to_string(i), runs[i]);
+  const std::string terminal =
+      comparison_text(compare(make_study(find_runs(std::vector<std::string>{folder.path()}).runs)), 1000);
+  const ReportTable table = comparison_table(made_report(runs));
+  std::size_t compared = 0;
+  for (const auto& row : table.rows)
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string& heading = table.columns[i].heading;
+      if (heading != "final loss" && heading != "steps/s" && !heading.starts_with("gradient")) continue;
+      ++compared;
+      EXPECT_THAT(terminal, HasSubstr(row[i].text + (row[i].note.empty() ? "" : " " + row[i].note))) << heading;
+    }
+  EXPECT_EQ(compared, 16u);
 }
 
 TEST(Page, FurtherAxesAreSelectsInTheBar) {

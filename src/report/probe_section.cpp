@@ -20,7 +20,7 @@ namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t most_series = 8;
-constexpr std::size_t most_points = 250;  // about one a pixel
+constexpr std::size_t most_points = 100;  // a panel has about 260 pixels
 
 std::vector<std::string> kind_labels(std::span<const ProbeKind> kinds) {
   std::vector<ModelConfig> models;

@@ -101,6 +101,16 @@ TEST(ProbeSection, DrawsEightKindsAndSaysThatThereAreMore) {
   EXPECT_EQ(count(probes_html(report), "<td class=\"n\">4</td>"), 30u) << "two profiles and a number of each";
 }
 
+TEST(ProbeSection, DeepStacksKeepThePageSmall) {
+  const TemporaryFolder folder;
+  make_probe(folder.path(), {pre, post}, 8);  // up to 512 blocks
+  const Report report = make_report(Study{}, "p", std::vector<std::string>{folder.path()});
+  const Picture picture = probe_pictures(report).at(0);
+  EXPECT_LT(picture.svg.size(), 200'000u);
+  EXPECT_THAT(picture.svg, HasSubstr("Depth 512"));
+  EXPECT_THAT(picture.svg, HasSubstr(">400</text>"));
+}
+
 TEST(ProbeSection, DamagedProbesAreLeftOut) {
   const TemporaryFolder folder;
   make_probe(folder / "good", {pre});
