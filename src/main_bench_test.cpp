@@ -84,6 +84,22 @@ TEST_F(Bench, PhasesAddUpToTheStep) {
   EXPECT_THAT(bench(few + Words{"--phases"}).out, HasSubstr("gradient norms"));
 }
 
+TEST_F(Bench, NeedsTheMemoryOfARun) {
+  const Outcome outcome = bench({"--set", "depth=100", "--set", "width=16384"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.error_lines(), ElementsAre(StartsWith("gradflow: error: the run needs about ")));
+}
+
+TEST_F(Bench, MemoryIsThatOfTheBackendAlone) {
+  const Words large = {"--repeat",  "1",     "--steps",    "1",     "--set",
+                       "width=256", "--set", "context=64", "--set", "batch=16"};
+  const nlohmann::json alone = json(large + Words{"--backend", "fused"}), both = json(large);
+  double together = 0;
+  for (const nlohmann::json& result : both["results"])
+    if (result["backend"] == "fused") together = result["memory_bytes"];
+  EXPECT_NEAR(together / alone["results"][0]["memory_bytes"].get<double>(), 1, 0.05);
+}
+
 TEST_F(Bench, ABackendThatCannotServeIsLeftOutUnlessItIsNamed) {
   EXPECT_THAT(backends(json({"--steps-only", "--repeat", "1", "--steps", "1", "--set", "dropout=0.1"})),
               ElementsAre("aten standard", "aten none"));

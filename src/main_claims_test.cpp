@@ -60,6 +60,19 @@ TEST_F(ClaimsCommand, JudgesRunsAndSharesThem) {
   for (const char* key : {"verdict", "value", "low", "high"}) EXPECT_EQ(anew[0][key], verdicts[0][key]) << key;
 }
 
+TEST_F(ClaimsCommand, QuickVerdictsDoNotReplaceThoseOfFullLength) {
+  const std::string file = claim("c.json", R"({"above": 3, "refuted": {"below": 2}})");
+  const Outcome outcome = run_gradflow({"claims", "run", "--quick", file}, {.folder = folder_.path()});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(exists("results/claims-quick/claims.md"));
+  EXPECT_FALSE(exists("results/claims"));
+}
+
+TEST_F(ClaimsCommand, ShowTellsWhatIsMeasured) {
+  const std::string file = claim("c.json", R"({"above": 3, "refuted": {"below": 2}})");
+  EXPECT_THAT(run_gradflow({"claims", "show", file}).out, HasSubstr(R"({"name":"first_loss"})"));
+}
+
 TEST_F(ClaimsCommand, AFailedRunIsUndecidedAndEndsWithCodeFour) {
   const std::string file = claim("c.json", R"({"above": 3, "refuted": {"below": 2}})");
   const Outcome good = run({file});

@@ -155,6 +155,19 @@ TEST_F(ProbeCommand, ReplacesAProbeOnlyWhenToldTo) {
   EXPECT_THAT(probe({"--seeds", "1"}, "run").err, HasSubstr("holds a run"));
 }
 
+TEST_F(ProbeCommand, WhatAStoppedProbeLeftIsReplaced) {
+  ASSERT_EQ(probe({"--seeds", "1"}).code, 0);
+  ASSERT_TRUE(std::filesystem::remove(folder_ / "probe/probe.json"));  // written last
+  EXPECT_EQ(probe({"--seeds", "1"}).code, 0);
+}
+
+TEST_F(ProbeCommand, NeedsTheMemoryOfItsDeepestStack) {
+  const Outcome outcome = probe({"--depths", "2,100", "--set", "width=16384", "--seeds", "1"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("the run needs about"));
+  EXPECT_FALSE(exists("probe"));
+}
+
 TEST_F(ProbeCommand, TakesQuantitiesOnDemand) {
   const Outcome outcome = probe({"--seeds", "3", "--quantities", "jacobian,snr,lesion", "--placements", "pre,post"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;

@@ -534,6 +534,19 @@ class StoppedEngines : public Engines {
   }
 };
 
+TEST_F(StoppedEngines, TellTheirUsageAndRunNothing) {
+  for (const std::string name : {"sweep-xargs", "sweep-parallel", "sweep-slurm"}) {
+    const Outcome help = script(name, {"--help"}), nothing = script(name, {}), option = script(name, {"--jobs"});
+    EXPECT_EQ(help.code, 0);
+    EXPECT_THAT(help.out, HasSubstr("scripts/" + name + " GRID"));
+    EXPECT_EQ(help.err, "");
+    for (const Outcome& wrong : {nothing, option}) {
+      EXPECT_EQ(wrong.code, 2);
+      EXPECT_EQ(wrong.err, help.out);
+    }
+  }
+}
+
 TEST_F(StoppedEngines, XargsBeginsNoOtherRun) { expect_to_stop("sweep-xargs"); }
 
 TEST_F(StoppedEngines, GnuParallelBeginsNoOtherRun) {

@@ -7,6 +7,7 @@
 
 #include "command/command.h"
 #include "command/environment.h"
+#include "command/memory_demand.h"
 #include "command/prepare.h"
 #include "command/process_settings.h"
 #include "config/resolved.h"
@@ -143,6 +144,11 @@ Bench measure(const Options& options) {
     throw Error("--clock processor: the work of a GPU is not the processor's; write wall");
   if (options.phases && !bench.backends.front().prepared.device.is_cpu())
     throw Error("--phases: on a GPU work is queued in one phase and done in another; write compute.device=cpu");
+  for (const Measured& backend : bench.backends)
+    if (const auto refusal = memory_refusal(backend.prepared)) throw Error(*refusal);
+  // First: the kernel counts to a process's peak what its parent held when it began.
+  if (!options.steps_only)
+    for (Measured& backend : bench.backends) measure_process(backend, options);
   set_up_process(config.compute);
   if (auto products = matrix_products(config, make_layout(config)))
     bench.products.emplace(std::move(*products), config.compute, config.train.accumulation,
@@ -152,8 +158,6 @@ Bench measure(const Options& options) {
     if (bench.products) bench.product_times.push_back(1e3 * bench.products->seconds(clock_of(options)));
     for (Measured& backend : bench.backends) measure_steps(backend, options);
   }
-  if (!options.steps_only)
-    for (Measured& backend : bench.backends) measure_process(backend, options);
   return bench;
 }
 

@@ -13,6 +13,7 @@
 #include "command/check_pool.h"
 #include "command/command.h"
 #include "command/run_pool.h"
+#include "core/files.h"
 #include "core/interrupt.h"
 #include "core/numbers.h"
 #include "output/log.h"
@@ -87,6 +88,8 @@ std::string description(const Claim& claim) {
   if (claim.statistic)
     table.add({"statistic",
                fmt::format("{}: {}", row_of(claim.statistic->kind).name, row_of(claim.statistic->kind).meaning)});
+  // As the file says it: which column, at which step and block, of which runs.
+  if (claim.statistic) table.add({"of", Json::parse(read_file(claim.path))["statistic"].dump()});
   table.add({"criterion", claim.criterion.words()});
   table.add({"expected", std::string(name_of(claim.expected))});
   table.add({"cost", significant(claim.seconds, 3) + " s of one core"});
@@ -108,6 +111,8 @@ Exit show(const Options& options) {
   return Exit::done;
 }
 
+constexpr const char* quick_folder = "results/claims-quick";
+
 /// How the command would be written again.
 std::string command_of(const Options& options) {
   const Options defaults;
@@ -117,7 +122,7 @@ std::string command_of(const Options& options) {
   if (options.quick) text += " --quick";
   if (options.from != defaults.from) text += " --from " + options.from;
   if (options.jobs != defaults.jobs) text += fmt::format(" --jobs {}", options.jobs);
-  if (options.out != defaults.out) text += " --out " + options.out;
+  if (options.out != (options.quick ? quick_folder : defaults.out)) text += " --out " + options.out;
   return text;
 }
 
@@ -186,7 +191,8 @@ void add_claims(CLI::App& program, Action& action) {
   command->add_flag("--all", options->all, "every claim of the folder");
   command
       ->add_option("--out", options->out,
-                   "folder of the runs (DIR/runs, shared by all claims), the table and its numbers")
+                   "folder of the runs (DIR/runs, shared by all claims), the table and its numbers; with --quick\n"
+                   "another: results/claims-quick")
       ->type_name("DIR")
       ->capture_default_str();
   command->add_option("--jobs", options->jobs, "runs at the same time; 0: one a core, fewer where memory would not do")
@@ -197,7 +203,11 @@ void add_claims(CLI::App& program, Action& action) {
   command->footer(
       "Runs that are finished are not made again, and the table keeps the verdicts of claims that are not named now.\n"
       "Exit code 4 when a run failed; its claims are undecided then.");
-  command->callback([options, &action] { action = [options] { return run(*options); }; });
+  command->callback([options, command, &action] {
+    // The full-length verdicts are not replaced by those of fewer seeds.
+    if (options->quick && command->count("--out") == 0) options->out = quick_folder;
+    action = [options] { return run(*options); };
+  });
 }
 
 }  // namespace gradflow

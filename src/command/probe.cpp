@@ -11,6 +11,7 @@
 #include "analysis/probe_profiles.h"
 #include "command/command.h"
 #include "command/device.h"
+#include "command/memory_demand.h"
 #include "command/prepare.h"
 #include "command/probe_cells.h"
 #include "command/probe_text.h"
@@ -61,7 +62,8 @@ std::string open_folder(const Options& options, const Config& config) {
   const std::string folder = options.out.empty() ? "results/" + config.name + "/probe" : options.out;
   if (std::filesystem::exists(folder + "/manifest.json"))
     throw Error(folder + ": holds a run; choose another folder with --out DIR");
-  if (std::filesystem::exists(folder + "/probe.csv") && !options.overwrite)
+  // Written last: what a probe that was stopped has left is no probe.
+  if (std::filesystem::exists(folder + "/probe.json") && !options.overwrite)
     throw Error(folder +
                 ": holds a probe already; choose another folder with --out DIR, or replace it with --overwrite");
   create_folders(folder);
@@ -145,6 +147,10 @@ Exit run(const Options& options) {
   std::vector<std::string> overrides = options.overrides;
   overrides.insert(overrides.end(), first.begin(), first.end());
   const Prepared prepared = prepare(options.config, overrides);
+  const Config& deepest = *std::max_element(
+      cells.begin(), cells.end(), [](const Config& a, const Config& b) { return a.model.depth < b.model.depth; });
+  overrides.back() = "model.depth=" + std::to_string(deepest.model.depth);
+  if (const auto refusal = memory_refusal(prepare(options.config, overrides))) throw Error(*refusal);
   set_up_libtorch(prepared.config.compute);
 
   const std::string folder = open_folder(options, prepared.config);
