@@ -32,6 +32,7 @@ using testing::ExperimentTest;
 using ::testing::HasSubstr;
 using testing::Interrupter;
 using ::testing::Not;
+using testing::SlowEnd;
 using testing::Words;
 
 TEST_F(ExperimentTest, EndsWithACheckpointThatHoldsEveryTensorByName) {
@@ -197,24 +198,6 @@ TEST_F(ExperimentTest, AStepThatTakesTooLongIsGivenUpAndMadeAgain) {
   expect_same("parts", "whole", 24);
 }
 
-/// Sends a signal when a step is about to end, and waits until nobody has patience any longer.
-class SlowEnd final : public Observer, private Watcher {
- public:
-  explicit SlowEnd(std::int64_t step) : step_(step) {}
-  Watcher* watcher_for(std::int64_t step) override { return step == step_ ? this : nullptr; }
-  void step_done(const StepResult&) override {}
-
- private:
-  void forward_done(std::size_t, const Stream&, const Stream&, const Inside&, const Batch&) override {}
-  void gradient_arrived(std::size_t segment, const Stream&) override {
-    if (segment != 0) return;
-    ::raise(SIGTERM);
-    ::sleep(4);
-  }
-
-  std::int64_t step_;
-};
-
 const Words on_demand = {R"(record.quantities=["standard", "lesion", "hessian"])"};
 
 TEST_F(ExperimentTest, AMeasurementThatKeepsASignalWaitingIsGivenUpAndMadeWhenTheRunGoesOn) {
@@ -248,6 +231,36 @@ TEST_F(ExperimentTest, AMeasurementOwedOfALastStepIsNotMadeWhereThatIsNoLongerTh
   SlowEnd slow(24);
   EXPECT_EQ(run("run", on_demand, {.observer = &slow}).exit, Exit::interrupted);
   EXPECT_EQ(run("run", longer, {.resume = true}).exit, Exit::done);
+  run("whole", longer);
+  expect_same("run", "whole", 40);
+}
+
+TEST_F(ExperimentTest, ALastStepOnceOwedMakesNoDifferenceToALongerRun) {
+  // Of 24 steps the last is due for nothing but being the last, of 25 for its layer rows in any run.
+  for (const std::string steps : {"24", "25"}) {
+    const Words shorter = {on_demand[0], "train.steps=" + steps}, longer = {on_demand[0], "train.steps=40"};
+    const std::string name = "run" + steps;
+    SlowEnd slow(std::stoll(steps));
+    EXPECT_EQ(run(name, shorter, {.observer = &slow}).exit, Exit::interrupted);
+    EXPECT_EQ(run(name, shorter, {.resume = true}).exit, Exit::done);
+    EXPECT_EQ(run(name, longer, {.resume = true}).exit, Exit::done);
+    if (steps == "24") run("whole", longer);
+    expect_same(name, "whole", 40);
+  }
+}
+
+TEST_F(ExperimentTest, KilledBeforeTheFirstStepOfMoreItStillGoesOnFromTheEnd) {
+  // Rows that only the last of 24 steps was due are cut off by then, and the checkpoint of 24 is the only one.
+  run("run", {});
+  class AtRestoring final : public Observer {
+   public:
+    void restore(const SavedState&) override { ::raise(SIGTERM); }
+    void step_done(const StepResult&) override {}
+  } at_once;
+  const Words longer = {"train.steps=40"};
+  EXPECT_EQ(run("run", longer, {.resume = true, .observer = &at_once}).exit, Exit::interrupted);
+  EXPECT_EQ(run("run", longer, {.resume = true}).exit, Exit::done);
+  EXPECT_EQ(json("run", "manifest.json")["resumed"][1]["step"], 24) << said_;
   run("whole", longer);
   expect_same("run", "whole", 40);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -32,6 +33,24 @@ class Interrupter final : public Observer {
  private:
   std::int64_t step_;
   int signal_;
+};
+
+/// Sends a signal when a step is about to end, and waits until nobody has patience any longer.
+class SlowEnd final : public Observer, private Watcher {
+ public:
+  explicit SlowEnd(std::int64_t step) : step_(step) {}
+  Watcher* watcher_for(std::int64_t step) override { return step == step_ ? this : nullptr; }
+  void step_done(const StepResult&) override {}
+
+ private:
+  void forward_done(std::size_t, const Stream&, const Stream&, const Inside&, const Batch&) override {}
+  void gradient_arrived(std::size_t segment, const Stream&) override {
+    if (segment != 0) return;
+    ::raise(SIGTERM);
+    ::sleep(4);
+  }
+
+  std::int64_t step_;
 };
 
 /// Two blocks, 24 steps, with everything on that has a state.

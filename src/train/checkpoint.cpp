@@ -19,12 +19,20 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr std::string_view format_version = "gradflow 1";
+/// To be raised whenever the form changes of what stands in a checkpoint: also a number more in an observer's row.
+constexpr std::string_view format_version = "gradflow 2";
+constexpr std::string_view other_form_remedy =
+    "; go on with the version that wrote it, or start again with --overwrite";
 constexpr std::string_view folder_name = "checkpoint", prefix = "step-", ending = ".safetensors";
 
 /// A checkpoint that cannot be gone on from, so that the one before is tried.
 struct Unfit : Error {
   using Error::Error;
+};
+
+/// One that is whole and of a form that this version does not write: another version may well go on from it.
+struct OtherForm : Unfit {
+  using Unfit::Unfit;
 };
 
 ElementType type_of(const at::Tensor& tensor) {
@@ -46,10 +54,12 @@ struct NamedBytes {
 /// What the store holds, on the CPU: the buffers themselves there, copies of them elsewhere.
 class StoreTensors {
  public:
-  explicit StoreTensors(ParameterStore& store) {
-    const std::pair<std::string_view, at::Tensor*> flat[] = {
-        {"", &store.values()}, {"first_moment.", &store.first_moment()}, {"second_moment.", &store.second_moment()}};
-    tensors_.reserve(std::size(flat) * store.entries().size() + store.buffers().size());
+  StoreTensors(ParameterStore& store, OptimizerKind optimizer) {
+    std::vector<std::pair<std::string_view, at::Tensor*>> flat = {{"", &store.values()},
+                                                                  {"first_moment.", &store.first_moment()}};
+    // SGD has none, and its buffer takes memory only when it is written.
+    if (optimizer != OptimizerKind::sgd) flat.emplace_back("second_moment.", &store.second_moment());
+    tensors_.reserve(flat.size() * store.entries().size() + store.buffers().size());
     for (const auto& [name, buffer] : flat) {
       const at::Tensor here = buffer->to(at::kCPU);
       const std::size_t element = here.element_size();
@@ -101,6 +111,14 @@ std::map<std::string, SavedFile> files_from(const json& files) {
     result[name] = {file.at("length").get<std::uint64_t>(), file.at("longer_run").at("length").get<std::uint64_t>(),
                     file.at("longer_run").at("text").get<std::string>()};
   return result;
+}
+
+/// Out of the way of those that will be written, and still there for who wants to know.
+void set_aside(const std::vector<std::string>& checkpoints) {
+  for (const std::string& path : checkpoints) {
+    std::error_code ignored;
+    fs::rename(path, path + ".rejected", ignored);
+  }
 }
 
 std::int64_t whole_number(const Metadata& metadata, const char* key) {
@@ -173,7 +191,7 @@ void Checkpoints::write(const std::string& path, const Position& position) {
                              {"updates", std::to_string(position.updates)},
                              {"config", to_json(config_).dump(-1, ' ', false, json::error_handler_t::replace)},
                              {"files", files_json(state).dump()}};
-  StoreTensors tensors(store_);
+  StoreTensors tensors(store_, config_.train.optimizer);
   std::vector<TensorContent> contents;
   contents.reserve(tensors.by_name().size() + state.rows.size());
   for (NamedBytes& tensor : tensors.by_name())
@@ -188,57 +206,66 @@ void Checkpoints::write(const std::string& path, const Position& position) {
 }
 
 std::optional<Position> Checkpoints::restore() {
-  bool any_rejected = false;
+  std::vector<std::string> rejected;
+  std::optional<std::string> of_other_form;
   for (const std::int64_t step : steps()) {
+    const std::string path = path_of(step);
     try {
-      const SafetensorsFile file(path_of(step));
+      const SafetensorsFile file(path);
       const auto [position, state] = check(file);
-      if (any_rejected) warn_(fmt::format("going on from the checkpoint before, of step {}", step));
       load(file, state);
+      if (!rejected.empty()) warn_(fmt::format("going on from the checkpoint before, of step {}", step));
+      set_aside(rejected);
       saved_step_ = step;
       return position;
+    } catch (const OtherForm& fault) {
+      warn_(fault.what());
+      if (!of_other_form) of_other_form = path;
     } catch (const Unfit& fault) {
       warn_(fault.what());
     } catch (const Damaged& fault) {
       warn_(fault.what());
     }
-    // Out of the way of those that will be written, and still there for who wants to know.
-    std::error_code ignored;
-    fs::rename(path_of(step), path_of(step) + ".rejected", ignored);
-    any_rejected = true;
+    rejected.push_back(path);
   }
-  if (any_rejected) warn_("no other checkpoint is there: starting again from step 1");
+  if (of_other_form)
+    throw Error(*of_other_form + ": has another form than this version writes, and no other checkpoint is in order" +
+                std::string(other_form_remedy));
+  if (!rejected.empty()) warn_("no other checkpoint is there: starting again from step 1");
+  set_aside(rejected);
   return std::nullopt;
 }
 
 std::pair<Position, SavedState> Checkpoints::check(const SafetensorsFile& file) {
   const auto unfit = [&](const std::string& why) { return Unfit(file.path() + ": cannot be resumed from: " + why); };
+  const auto other_form = [&](const std::string& why) { return OtherForm(unfit(why).what()); };
   Position position;
   SavedState state;
   try {
     const Metadata& metadata = file.metadata();
     if (metadata.at("format") != format_version)
       throw Error(file.path() + ": has the format \"" + metadata.at("format") + "\" where this version has \"" +
-                  std::string(format_version) + "\"; go on with the version that wrote it, or start again with " +
-                  "--overwrite");
+                  std::string(format_version) + "\"" + std::string(other_form_remedy));
     position = {whole_number(metadata, "step"), whole_number(metadata, "tokens"), whole_number(metadata, "updates")};
     state.files = files_from(json::parse(metadata.at("files")));
   } catch (const json::exception&) {
-    throw unfit("its metadata are not those of a checkpoint");
+    throw other_form("its metadata are not those of a checkpoint");
   } catch (const std::logic_error&) {
-    throw unfit("its metadata are not those of a checkpoint");
+    throw other_form("its metadata are not those of a checkpoint");
   } catch (const std::range_error& error) {
-    throw unfit(error.what());
+    throw other_form(error.what());
   }
   if (position.step > config_.train.steps) throw unfit("it is of a step behind the last");
+  const bool ends = position.step == config_.train.steps;
   for (const auto& [name, saved] : state.files)
-    if (const std::uint64_t size = file_size(run_folder_ + '/' + name).value_or(0); size < saved.length)
-      throw unfit(fmt::format("{} has {} bytes and had {}", name, size, saved.length));
-  StoreTensors tensors(store_);
+    if (const std::uint64_t size = file_size(run_folder_ + '/' + name).value_or(0), had = saved.length_for(ends);
+        size < had)
+      throw unfit(fmt::format("{} has {} bytes and had {}", name, size, had));
+  StoreTensors tensors(store_, config_.train.optimizer);
   for (const NamedBytes& tensor : tensors.by_name()) {
     const TensorPlace* place = file.find(tensor.name);
     if (place == nullptr || place->type != tensor.type || place->shape != tensor.shape)
-      throw unfit("it is of another model: " + tensor.name + " is missing or has another shape");
+      throw other_form("it is of another model: " + tensor.name + " is missing or has another shape");
   }
   constexpr std::string_view mark = "state.";
   for (const TensorPlace& place : file.tensors()) {
@@ -251,12 +278,13 @@ std::pair<Position, SavedState> Checkpoints::check(const SafetensorsFile& file) 
 }
 
 void Checkpoints::load(const SafetensorsFile& file, const SavedState& state) {
-  StoreTensors tensors(store_);
+  StoreTensors tensors(store_, config_.train.optimizer);
   try {
     for (Observer* observer : observers_) observer->restore(state);
   } catch (const std::range_error& error) {
-    throw Unfit(file.path() + ": cannot be resumed from: what it remembers has another form: " + error.what());
+    throw OtherForm(file.path() + ": cannot be resumed from: what it remembers has another form: " + error.what());
   }
+  for (Observer* observer : observers_) observer->reopen(state);
   for (const NamedBytes& tensor : tensors.by_name()) file.read(*file.find(tensor.name), tensor.bytes);
   tensors.hand_back();
 }

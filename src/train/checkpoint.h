@@ -23,9 +23,9 @@ struct Position {
 };
 
 /// The checkpoints of a run: RUN/checkpoint/step-N.safetensors. Tensors: every parameter under its name, the
-/// optimizer's moments as `first_moment.NAME` and `second_moment.NAME`, BatchNorm's running statistics, and what the
-/// observers remember as `state.NAME` (float64). Metadata: `format`, `step`, `tokens`, `updates`, `config` (JSON),
-/// `files` (JSON: how long the CSV files were), `checksum`.
+/// optimizer's moments as `first_moment.NAME` and, but for SGD, `second_moment.NAME`, BatchNorm's running statistics,
+/// and what the observers remember as `state.NAME` (float64). Metadata: `format`, `step`, `tokens`, `updates`, `config`
+/// (JSON), `files` (JSON: how long the CSV files were), `checksum`.
 class Checkpoints {
  public:
   using Warn = std::function<void(std::string_view)>;
@@ -36,7 +36,7 @@ class Checkpoints {
 
   /// Brings store and observers to the newest checkpoint that is in order; those that are not are named in a warning
   /// and get the ending `.rejected`. Absent, and nothing changed, when there is none. Throws Error for a checkpoint or
-  /// CSV file of another version.
+  /// CSV file of another version, and where all that is whole has another form: nothing is changed in the folder then.
   std::optional<Position> restore();
 
   /// Whether one is due after this step.

@@ -49,8 +49,10 @@ class Observer {
   /// still owes it.
   virtual void go_on() {}
   /// A run goes on from a checkpoint: instead of `begin`. Throws std::range_error when the state is no state of this
-  /// observer; another may be tried then.
+  /// observer; another may be tried then, so that nothing may be changed outside this process.
   virtual void restore(const SavedState& state) { (void)state; }
+  /// After all observers were restored from this state: cuts the files to what they were and goes on in them.
+  virtual void reopen(const SavedState& state) { (void)state; }
   /// Between two steps: adds what `restore` will need. What was written to files must be safe on the disk then.
   virtual void save(SavedState& state) { (void)state; }
   /// Before step `step`: who looks at its passes; null: nobody.

@@ -54,9 +54,13 @@ void QuantityRecorder::restore(const SavedState& state) {
   last_step_ = static_cast<std::int64_t>(row[0]);
   updates_ = static_cast<std::int64_t>(row[1]);
   owed_ = row[2] != 0;
+  state.file(file_name);
+}
+
+void QuantityRecorder::reopen(const SavedState& state) {
   const SavedFile& saved = state.file(file_name);
-  length_if_longer_ = config_.train.steps == last_step_ ? saved.length : saved.longer_run_length;
-  file_.emplace(folder_ + '/' + file_name, quantities_columns(), length_if_longer_);
+  length_if_longer_ = saved.longer_run_length;
+  file_.emplace(folder_ + '/' + file_name, quantities_columns(), saved.length_for(last_step_ == config_.train.steps));
 }
 
 void QuantityRecorder::step_done(const StepResult& result) {

@@ -28,6 +28,7 @@ class QuantityRecorder final : public Observer {
   bool owes() const override { return owed_; }
   void save(SavedState& state) override;
   void restore(const SavedState& state) override;
+  void reopen(const SavedState& state) override;
   void step_done(const StepResult& result) override;
 
  private:

@@ -43,6 +43,8 @@ std::optional<double> spectral_norm(const at::Tensor& parameter) {
   return at::linalg_svdvals(matrix)[0].item<double>();
 }
 
+std::string file_name_of(const CsvFile& file) { return std::filesystem::path(file.path()).filename().string(); }
+
 }  // namespace
 
 /// Adds the time of a scope to the recorder's account.
@@ -88,9 +90,9 @@ Recorder::Files Recorder::opened(const SavedState* from) const {
     const std::string path = folder_ + '/' + name;
     if (from == nullptr) return CsvFile(path, columns);
     const SavedFile& saved = from->file(name);
-    if (config_.train.steps == last_step_) return CsvFile(path, columns, saved.length);
-    CsvFile file(path, columns, saved.longer_run_length);
-    file.append(saved.longer_run_text);
+    const bool ends = last_step_ == config_.train.steps;
+    CsvFile file(path, columns, saved.length_for(ends));
+    if (!ends) file.append(saved.longer_run_text);
     return file;
   };
   Files files{open("steps.csv", steps_columns()), open("layers.csv", layers_columns()),
@@ -113,6 +115,7 @@ void Recorder::numbers_of(NumberRow& row, Self& self) {
   for (auto* rows : {&self.first_rows_, &self.last_rows_})
     row.list(*rows, [](auto& inner, auto& one) { gradflow::numbers_of(inner, one); });
   row.list(self.owed_tensors_, [](auto& inner, auto& one) { parameter_numbers_of(inner, one); });
+  row(self.owed_by_any_run_);
 }
 
 void Recorder::save(SavedState& state) {
@@ -120,8 +123,8 @@ void Recorder::save(SavedState& state) {
   for (CsvFile* file : files_->all()) {
     file->sync();
     const auto longer = longer_run_files_.find(file);
-    const std::string name = std::filesystem::path(file->path()).filename().string();
-    state.files[name] = longer == longer_run_files_.end() ? SavedFile{file->length(), file->length()} : longer->second;
+    state.files[file_name_of(*file)] =
+        longer == longer_run_files_.end() ? SavedFile{file->length(), file->length()} : longer->second;
   }
   const double before = std::exchange(seconds_before_, seconds());
   NumberRowWriter row;
@@ -132,6 +135,8 @@ void Recorder::save(SavedState& state) {
 }
 
 void Recorder::restore(const SavedState& state) {
+  for (const char* file : {"steps.csv", "layers.csv", "spikes.csv", "timing.csv"}) state.file(file);
+  if (config_.record.tensors) state.file("tensors.csv");
   NumberRowReader row(state.row("recorder"));
   numbers_of(row, *this);
   row.finish();
@@ -144,17 +149,27 @@ void Recorder::restore(const SavedState& state) {
       (*rows)[s].sublayer = layout.segments[s].sublayer;
     }
   }
-  if (!owed_tensors_.empty() && owed_tensors_.size() != stack_.store().entries().size())
-    throw std::range_error("rows of another stack");
+  const std::size_t tensors = config_.record.tensors ? stack_.store().entries().size() : 0;
+  if (!owed_tensors_.empty() && owed_tensors_.size() != tensors) throw std::range_error("rows of another stack");
+}
+
+void Recorder::reopen(const SavedState& state) {
   files_.emplace(opened(&state));
+  if (last_step_ != config_.train.steps) return;
+  // A checkpoint written once more of the last step must still know what a longer run would have had of it.
+  for (CsvFile* file : files_->all()) longer_run_files_[file] = state.file(file_name_of(*file));
 }
 
 void Recorder::go_on() {
   if (owed_tensors_.empty()) return;
   const Stopwatch stopwatch(*this);
   // A run with more steps may not want what was only due because its last step was the last.
-  if (is_due(last_step_, config_.record.layers_every, config_.train.steps)) write_tensors(owed_tensors_);
+  if (owed_by_any_run_ || last_step_ == config_.train.steps) write_tensors(owed_tensors_);
   owed_tensors_.clear();
+  if (const auto longer = longer_run_files_.find(&*files_->tensors); longer != longer_run_files_.end()) {
+    longer->second.length = files_->tensors->length();
+    if (owed_by_any_run_) longer->second.longer_run_length = longer->second.length;
+  }
 }
 
 double Recorder::seconds() const {
@@ -236,21 +251,24 @@ void Recorder::step_done(const StepResult& result) {
 
 void Recorder::note_longer_run(const StepResult& result,
                                const std::map<const CsvFile*, std::uint64_t>& lengths_before) {
-  const auto due = [&](std::int64_t every) { return result.finding || is_due(result.step, every, no_last_step); };
   const auto note = [&](const CsvFile& file, bool kept) {
     longer_run_files_[&file] = {file.length(), kept ? file.length() : lengths_before.at(&file), {}};
   };
   const std::int64_t evaluate_every = config_.train.evaluate_every;
   const bool evaluated = evaluate_every > 0 && is_due(result.step, evaluate_every, no_last_step);
-  const bool step_row = evaluated || due(config_.record.steps_every);
+  const bool step_row = evaluated || result.finding || is_due(result.step, config_.record.steps_every, no_last_step);
   note(files_->steps, step_row && result.eval_loss.has_value() == evaluated);
   if (step_row && !evaluated && result.eval_loss) {
     StepResult without = result;
     without.eval_loss.reset();
     longer_run_files_[&files_->steps].longer_run_text = files_->steps.line_of(step_cells(without));
   }
-  note(files_->layers, due(config_.record.layers_every));
-  if (files_->tensors) note(*files_->tensors, due(config_.record.layers_every));
+  note(files_->layers, layers_due_in_any_run(result));
+  if (files_->tensors) note(*files_->tensors, layers_due_in_any_run(result));
+}
+
+bool Recorder::layers_due_in_any_run(const StepResult& result) const {
+  return result.finding || is_due(result.step, config_.record.layers_every, no_last_step);
 }
 
 void Recorder::flush_when_due() {
@@ -307,6 +325,7 @@ void Recorder::try_tensors(const StepResult& result) {
     write_tensors(rows);
   } catch (const Interrupted&) {
     owed_tensors_ = std::move(rows);
+    owed_by_any_run_ = layers_due_in_any_run(result);
   }
 }
 

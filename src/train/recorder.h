@@ -28,9 +28,10 @@ class Recorder final : public Observer, private Watcher {
   void begin() override;
   /// Syncs the files.
   void save(SavedState& state) override;
+  void restore(const SavedState& state) override;
   /// Goes on in the files that are there, behind what stood in them. Throws Error when one cannot be written or has
   /// other columns.
-  void restore(const SavedState& state) override;
+  void reopen(const SavedState& state) override;
   Watcher* watcher_for(std::int64_t step) override;
   void gather(Readout& readout) override;
   void evaluation_starts() override;
@@ -76,6 +77,8 @@ class Recorder final : public Observer, private Watcher {
   void skip_gradient_found(std::size_t segment, const at::Tensor& gradient) override;
 
   std::vector<Cell> step_cells(const StepResult& result) const;
+  /// Whether rows of layers.csv and tensors.csv are due in a run that does not end with this step, too.
+  bool layers_due_in_any_run(const StepResult& result) const;
   /// What the last step would have left in the files if it were not the last.
   void note_longer_run(const StepResult& result, const std::map<const CsvFile*, std::uint64_t>& lengths_before);
   void write_layers(std::int64_t step, const std::vector<LayerRow>& rows);
@@ -102,6 +105,7 @@ class Recorder final : public Observer, private Watcher {
   std::map<const CsvFile*, SavedFile> longer_run_files_;  // after the last step
   std::vector<LayerRow> first_rows_, last_rows_;
   std::vector<ParameterNumbers> owed_tensors_;  // rows of tensors.csv of the last step, without spectral norms
+  bool owed_by_any_run_ = false;                // also where that step is not the last
   bool streams_due_ = false;
   std::int64_t last_step_ = 0;
 

@@ -2,10 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "core/files.h"
+#include "core/interrupt.h"
 #include "output/csv_table.h"
 #include "testing/temporary_folder.h"
 #include "testing/training.h"
@@ -134,6 +138,41 @@ TEST_F(RecorderTest, AStepThatIsNotFiniteIsAlwaysWritten) {
   EXPECT_EQ(text(steps, 1, "update_norm"), "");
   EXPECT_EQ(text(steps, 1, "nonfinite"), "1");
   EXPECT_EQ(read_csv(folder_ / "layers.csv").rows(), 2 * stack().layout().segments.size());
+}
+
+TEST_F(RecorderTest, RowsOwedOfAStepThatIsNotFiniteAreMadeWhenTheRunGoesOn) {
+  config_.record.layers_every = 10;  // of step 2 only what is not finite is written
+  config_.record.tensors = true;
+  const auto record = [&](const std::string& folder, bool interrupted) {
+    create_folders(folder);
+    SavedState state;
+    {
+      Recorder recorder(config_, stack(), at::kCPU, folder);
+      recorder.begin();
+      recorder.step_done(step(1));
+      StepResult bad = step(2);
+      bad.finding = NonfiniteFinding{};
+      if (interrupted) {
+        catch_interrupts();
+        ::raise(SIGTERM);
+        ::sleep(4);  // nobody is that patient
+      }
+      recorder.step_done(bad);
+      EXPECT_EQ(recorder.owes(), interrupted);
+      recorder.save(state);
+      forget_interrupt();
+      for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) ::signal(signal, SIG_DFL);
+    }
+    Recorder recorder(config_, stack(), at::kCPU, folder);
+    recorder.restore(state);
+    recorder.reopen(state);
+    recorder.go_on();
+    recorder.finish();
+    return read_file(folder + "/tensors.csv");
+  };
+  const std::string whole = record(folder_ / "whole", false);
+  EXPECT_THAT(whole, ::testing::HasSubstr("\n2,"));
+  EXPECT_EQ(record(folder_ / "cut", true), whole);
 }
 
 TEST_F(RecorderTest, TheSummaryHasProfilesOfTheFirstAndLastStep) {

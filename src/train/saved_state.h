@@ -15,6 +15,9 @@ struct SavedFile {
   /// would have written otherwise, had it not been the last.
   std::uint64_t longer_run_length = 0;
   std::string longer_run_text = {};  ///< behind that length
+
+  /// Bytes that a run goes on behind; `ends` where its last step is that of the checkpoint.
+  std::uint64_t length_for(bool ends) const { return ends ? length : longer_run_length; }
 };
 
 /// What observers remember between two steps, for a checkpoint. Everything is exact to the bit.
