@@ -3,8 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <csignal>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 
 #include "testing/run_of_program.h"
 
@@ -15,6 +19,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::Outcome;
 using testing::run_gradflow;
+using testing::RunningProgram;
 using testing::Words;
 using testing::operator+;
 
@@ -141,6 +146,37 @@ TEST_F(ClaimsCommand, JobsDoNotChangeTheNumbersOfChecks) {
     return json;
   };
   EXPECT_EQ(verdicts("1"), verdicts("3"));
+}
+
+TEST_F(ClaimsCommand, ASignalDoesNotWaitForTheChecks) {
+  std::string seeds = "1";
+  for (int seed = 2; seed <= 100; ++seed) seeds += ", " + std::to_string(seed);
+  const std::string file =
+      write("slow.json",
+            R"({"statement": "x", "source": "none", "topic": "tests", "expected": "refuted", "seconds": 300,
+      "check": {"name": "matrix_product", "matrix": "spectral", "factor": 1, "width": 256, "layers": 32, "measure": "log10_gain"},
+      "criterion": {"between": [-0.3, 0.3], "refuted": {"below": -8}}, "seeds": [)" +
+                seeds + "]}");
+  for (const int signal : {SIGTERM, SIGUSR1}) {
+    RunningProgram program(GRADFLOW_PROGRAM, {"claims", "run", file, "--jobs", "1", "--out", folder_ / "out"});
+    const std::string id = std::to_string(program.pid());
+    const auto checks_began = [&] {
+      std::ifstream children("/proc/" + id + "/task/" + id + "/children");
+      pid_t child;
+      return static_cast<bool>(children >> child);
+    };
+    for (int trial = 0; trial < 6000 && !checks_began(); ++trial)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    ASSERT_TRUE(checks_began());
+    program.kill(signal);  // the parent alone
+    const auto sent = std::chrono::steady_clock::now();
+    const Outcome outcome = program.wait();
+    EXPECT_EQ(outcome.code, 75) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("interrupted"));
+    // A few seconds are promised, and much for a busy machine; all the checks take minutes.
+    EXPECT_LT(std::chrono::steady_clock::now() - sent, std::chrono::seconds(20));
+    EXPECT_FALSE(exists("out/claims.csv"));
+  }
 }
 
 }  // namespace

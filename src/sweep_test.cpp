@@ -457,6 +457,28 @@ TEST_F(Sweeps, MoreRunsAtATimeThanMemoryHoldsAreRefused) {
   EXPECT_FALSE(exists("results/study/runs.csv"));
 }
 
+TEST_F(Sweeps, ARunThatWasAcceptedIsNotRefusedForWhatIsFreeWhenItBegins) {
+  // The sweep's kernel says what is written here: at first much, and little once the first run has begun, as when a
+  // worker keeps what that one took.
+  const std::string memory = write("meminfo", "MemAvailable: 900000000000 kB\n");
+  grid(R"("together": [[{"seed": 1, "train.steps": 3000}, {"seed": 2, "train.steps": 5}]])");
+  RunningProgram program(
+      "/usr/bin/env",
+      {"unshare", "-rm", "/bin/sh", "-c",
+       "mount --bind '" + memory + "' /proc/meminfo || exit 99; exec \"$0\" sweep study.json --jobs 1",
+       GRADFLOW_PROGRAM},
+      here());
+  in_time([&] { return runs_begun() == 1 || !program.runs(); });
+  write_file_in_place(memory, "MemAvailable: 1 kB\n");
+  const bool was_early = runs_begun() == 1;
+  const Outcome outcome = program.wait();
+  if (outcome.code == 99 || outcome.err.find("unshare") != std::string::npos)
+    GTEST_SKIP() << "no mount of our own here: " << outcome.err;
+  EXPECT_TRUE(was_early);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(statuses(), ElementsAre("finished", "finished"));
+}
+
 TEST_F(Sweeps, WorkersDoNotGrowFromRunToRun) {
   const auto seeds = [](int count) {
     std::string list = "1";

@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <bit>
@@ -41,8 +42,9 @@ CheckNumber made(const SeededCheck& task) {
 }
 
 /// A process that makes every `jobs`-th task from the `first` on and sends each number as it comes.
-std::unique_ptr<ChildProcess> worker(std::span<const SeededCheck> tasks, std::size_t first, std::size_t jobs) {
+std::unique_ptr<ChildProcess> process_of(std::span<const SeededCheck> tasks, std::size_t first, std::size_t jobs) {
   return std::make_unique<ChildProcess>([=](Channel& channel) {
+    catch_interrupts(SecondSigint::waits);  // it ends with its parent, which hears of every signal too
     at::set_num_threads(1);
     for (std::size_t i = first; i < tasks.size() && interrupted() == 0; i += jobs) {
       const CheckNumber number = made(tasks[i]);
@@ -51,6 +53,41 @@ std::unique_ptr<ChildProcess> worker(std::span<const SeededCheck> tasks, std::si
       if (!channel.send(message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))) return;
     }
   });
+}
+
+struct Worker {
+  std::unique_ptr<ChildProcess> process;
+  std::size_t next;  ///< place of the task whose number it sends next
+};
+
+/// The numbers of all tasks, in their order, from `jobs` processes. Throws Error soon after a signal: a check leaves
+/// nothing behind and is made again, so those at hand are not waited for.
+std::vector<CheckNumber> made_by_workers(std::span<const SeededCheck> tasks, std::size_t jobs) {
+  std::vector<Worker> workers;
+  for (std::size_t w = 0; w < jobs; ++w) workers.push_back({process_of(tasks, w, jobs), w});
+  std::vector<CheckNumber> numbers(tasks.size(), {.failure = "its process ended before it was made"});
+  while (!workers.empty() && interrupted() == 0) {
+    std::vector<pollfd> ends;
+    for (const Worker& each : workers)
+      ends.push_back({.fd = each.process->channel().descriptor(), .events = POLLIN, .revents = 0});
+    // Not longer: a signal may arrive just before the wait begins.
+    if (::poll(ends.data(), ends.size(), 100) <= 0) continue;
+    for (std::size_t w = 0; w < ends.size(); ++w) {
+      if (ends[w].revents == 0) continue;
+      const auto message = workers[w].process->channel().receive();
+      if (!message) {
+        workers[w].process->wait();
+        workers[w].process.reset();
+        continue;
+      }
+      const auto json = nlohmann::json::parse(*message);
+      numbers[workers[w].next] = {std::bit_cast<double>(json[0].get<std::uint64_t>()), json[1], json[2]};
+      workers[w].next += jobs;
+    }
+    std::erase_if(workers, [](const Worker& each) { return each.process == nullptr; });
+  }
+  if (interrupted() != 0) throw Error("interrupted; the same command goes on where it ended", Exit::interrupted);
+  return numbers;
 }
 
 }  // namespace
@@ -78,16 +115,9 @@ std::vector<std::vector<CheckNumber>> run_checks(std::span<const Claim> claims, 
   for (const std::size_t i : order) dealt.push_back(tasks[i]);
 
   const auto count = std::min(dealt.size(), static_cast<std::size_t>(jobs > 0 ? jobs : usable_cores()));
-  std::vector<std::unique_ptr<ChildProcess>> workers;
-  for (std::size_t w = 0; w < count; ++w) workers.push_back(worker(dealt, w, count));
-  std::vector<CheckNumber> numbers(tasks.size(), {.failure = "its process ended before it was made"});
-  for (std::size_t w = 0; w < count; ++w)
-    for (std::size_t i = w; const auto message = workers[w]->channel().receive(); i += count) {
-      const auto json = nlohmann::json::parse(*message);
-      numbers[order[i]] = {std::bit_cast<double>(json[0].get<std::uint64_t>()), json[1], json[2]};
-    }
-  for (const auto& each : workers) each->wait();
-  if (interrupted() != 0) throw Error("interrupted; the same command goes on where it ended", Exit::interrupted);
+  const std::vector<CheckNumber> as_dealt = made_by_workers(dealt, count);
+  std::vector<CheckNumber> numbers(tasks.size());
+  for (std::size_t i = 0; i < as_dealt.size(); ++i) numbers[order[i]] = as_dealt[i];
 
   std::vector<std::vector<CheckNumber>> results(claims.size());
   for (std::size_t c = 0; c < claims.size(); ++c)

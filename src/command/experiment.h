@@ -14,7 +14,6 @@ struct ExperimentOptions {
   bool overwrite = false;        ///< replace the run that is there
   bool resume = false;           ///< take up an unfinished run that is there, from its newest checkpoint
   bool force = false;            ///< run even if the memory will hardly do
-  bool shares_program = false;   ///< a worker of a sweep: the program's own memory is taken already
   bool quiet = false;            ///< only errors and warnings on the terminal
   Observer* observer = nullptr;  ///< told of every step as well, and must not act on the run
 };

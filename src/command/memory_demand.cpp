@@ -25,12 +25,10 @@ MemoryDemand memory_demand(const Prepared& prepared) {
   return {estimate.program, prepared.device.is_cpu() ? estimate.total() - estimate.program : 0};
 }
 
-std::optional<std::string> memory_refusal(const Prepared& prepared, bool shares_program) {
+std::optional<std::string> memory_refusal(const Prepared& prepared) {
   const auto available = available_memory();
   if (!available || !prepared.device.is_cpu()) return std::nullopt;
-  MemoryEstimate estimate = estimate_of(prepared);
-  if (shares_program) estimate.program = 0;
-  const auto fault = memory_fault(prepared.config, estimate, *available);
+  const auto fault = memory_fault(prepared.config, estimate_of(prepared), *available);
   return fault ? std::optional(*fault + "; --force runs it all the same") : std::nullopt;
 }
 

@@ -31,8 +31,8 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 /// A process that runs one cell after the other.
 struct Worker {
-  Worker(const Grid& grid, const std::vector<GridCell>& cells, const GridCell& first, bool force)
-      : process([&](Channel& channel) { work(channel, grid, cells, force); }),
+  Worker(const Grid& grid, const std::vector<GridCell>& cells, const GridCell& first)
+      : process([&](Channel& channel) { work(channel, grid, cells); }),
         threads(first.threads),
         flush_denormals(first.flush_denormals) {}
 
@@ -112,7 +112,7 @@ class Sweep {
       other = worker.get();
     }
     if (other != nullptr) remove(*other);
-    return *workers_.emplace_back(std::make_unique<Worker>(grid_, cells_, cell, options_.force));
+    return *workers_.emplace_back(std::make_unique<Worker>(grid_, cells_, cell));
   }
 
   void remove(Worker& worker) {

@@ -34,20 +34,16 @@ class Reporter final : public Observer {
   Clock::time_point next_ = Clock::now();
 };
 
-WorkerReport run_cell(Channel& channel, const Grid& grid, const GridCell& cell, bool force) {
+WorkerReport run_cell(Channel& channel, const Grid& grid, const GridCell& cell) {
   std::ostringstream said;
   WorkerReport report;
   try {
     const Prepared prepared = prepare([&](const FurtherCheck& further) { return grid.config(cell.number, further); });
     Reporter reporter(channel, prepared.config.train.steps);
-    const ExperimentResult result = run_experiment(prepared,
-                                                   {.out = cell.folder,
-                                                    .resume = true,
-                                                    .force = force,
-                                                    .shares_program = true,
-                                                    .quiet = true,
-                                                    .observer = &reporter},
-                                                   said);
+    // The sweep has asked for the memory of all cells before the first began. What is free now is less by what this
+    // process keeps of the cells before, which the next one takes again.
+    const ExperimentResult result = run_experiment(
+        prepared, {.out = cell.folder, .resume = true, .force = true, .quiet = true, .observer = &reporter}, said);
     report.kind = WorkerReport::Kind::ended;
     report.exit = result.exit;
     report.was_finished = result.was_finished;
@@ -87,11 +83,11 @@ WorkerReport WorkerReport::from(std::string_view text) {
           .said = json.at("said")};
 }
 
-void work(Channel& channel, const Grid& grid, const std::vector<GridCell>& cells, bool force) {
+void work(Channel& channel, const Grid& grid, const std::vector<GridCell>& cells) {
   catch_interrupts(SecondSigint::waits);  // Ctrl-C reaches a worker twice: from the terminal and from the sweep
   while (const auto request = channel.receive()) {
     const auto index = parse_integer(*request);
-    const WorkerReport report = run_cell(channel, grid, cells.at(static_cast<std::size_t>(index.value())), force);
+    const WorkerReport report = run_cell(channel, grid, cells.at(static_cast<std::size_t>(index.value())));
     if (!channel.send(report.text()) || interrupted()) return;
   }
 }

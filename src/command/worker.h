@@ -33,7 +33,7 @@ struct WorkerReport {
 
 /// The life of a worker process: receives indices of cells, runs them one by one in this process, reports, until its
 /// channel is closed. Signals are remembered (`interrupted`); after one the cell at hand ends early and no other is
-/// begun. `force`: whatever memory a cell needs.
-void work(Channel& channel, const Grid& grid, const std::vector<GridCell>& cells, bool force);
+/// begun. Whether there is memory for a cell must have been asked before.
+void work(Channel& channel, const Grid& grid, const std::vector<GridCell>& cells);
 
 }  // namespace gradflow
