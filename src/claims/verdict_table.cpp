@@ -66,14 +66,17 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-/// A word of a CSV file has no comma and no quote.
-std::string plain(std::string text) {
-  for (char& c : text)
-    if (c == ',' || c == '"' || c == '\n') c = ';';
-  return text;
+/// A text as a cell; a row stays one line, also with a message of several.
+Cell word(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text.empty() ? Cell{} : Cell{std::move(text)};
 }
 
-Cell word(const std::string& text) { return text.empty() ? Cell{} : Cell{plain(text)}; }
+std::string line_of(std::span<const Cell> cells) {
+  std::string line;
+  for (std::size_t i = 0; i < cells.size(); ++i) line += (i == 0 ? "" : ",") + csv_text(cells[i]);
+  return line + '\n';
+}
 
 std::string numbers_file(const std::string& folder, const std::string& id) {
   return fmt::format("{}/numbers/{}.csv", folder, id);
@@ -85,14 +88,12 @@ std::string below(const std::string& path, const std::string& folder) {
 }
 
 void write_numbers(const ClaimOutcome& outcome, const std::string& folder) {
-  const std::string path = numbers_file(folder, outcome.claim->id);
-  remove_file(path);
-  CsvFile file(path, numbers_columns);
+  std::string rows = header_line(numbers_columns) + '\n';
   for (const ReadNumber& number : outcome.numbers)
-    file.write(std::array<Cell, 8>{number.seed, plain(number.statistic), number.value, word(below(number.run, folder)),
-                                   word(number.source.file), word(number.source.column), word(number.source.step),
-                                   word(number.source.block)});
-  file.flush();
+    rows += line_of(std::array<Cell, 8>{number.seed, number.statistic, number.value, word(below(number.run, folder)),
+                                        word(number.source.file), word(number.source.column), word(number.source.step),
+                                        word(number.source.block)});
+  write_file_atomically(numbers_file(folder, outcome.claim->id), rows);
 }
 
 std::vector<ReadNumber> read_numbers(const std::string& path) {
@@ -105,28 +106,8 @@ std::vector<ReadNumber> read_numbers(const std::string& path) {
   return numbers;
 }
 
-/// A row of claims.csv with all that a verdict can be written again from.
-struct EarlierRow {
-  std::string id, verdict, length, file, checksum, reason, command;
-  std::optional<double> value, low, high;
-  std::int64_t seeds = 0;
-  double seconds = 0;
-};
-
-std::vector<EarlierRow> read_rows(const std::string& path) {
-  std::vector<EarlierRow> rows;
-  constexpr std::array<std::string_view, 12> wanted{"id",      "verdict", "length", "file", "checksum", "reason",
-                                                    "command", "value",   "low",    "high", "seeds",    "seconds"};
-  read_csv_rows(path, columns, wanted, [&](const CsvRow& row) {
-    const auto text = [&](std::size_t i) { return std::string(row.text(i)); };
-    rows.push_back({text(0), text(1), text(2), text(3), text(4), text(5), text(6), row.optional_number(7),
-                    row.optional_number(8), row.optional_number(9), row.integer(10), row.number(11)});
-  });
-  return rows;
-}
-
 /// The claim of a row and its numbers, as long as they are what the verdict was made from; else why they are not.
-std::optional<std::string> restore(const EarlierRow& row, const std::string& folder, EarlierOutcomes& into) {
+std::optional<std::string> restore(const VerdictRow& row, const std::string& folder, EarlierOutcomes& into) {
   const std::string again = fmt::format("gradflow claims run {} judges it again", row.file);
   const auto length = row.length == name_of(ClaimLength::quick) ? ClaimLength::quick : ClaimLength::full;
   const auto verdict = choice_named<ClaimVerdict>(row.verdict);
@@ -137,6 +118,12 @@ std::optional<std::string> restore(const EarlierRow& row, const std::string& fol
     ClaimOutcome outcome;
     outcome.numbers = read_numbers(numbers_file(folder, row.id));
     outcome.judgement = {.verdict = *verdict, .seeds = row.seeds, .value = row.value, .reason = row.reason};
+    // The numbers are written before the row: a folder whose writer was ended in between, or that was copied in part.
+    const bool is_judged = *verdict != ClaimVerdict::undecided || row.value;
+    if (const std::size_t results = outcome.results().size();
+        is_judged && results != static_cast<std::size_t>(row.seeds))
+      return fmt::format("numbers/{}.csv has {} results where the row has {} seeds; {}", row.id, results, row.seeds,
+                         again);
     if (row.low && row.high) outcome.judgement.interval = MeanInterval{row.value.value_or(0), *row.low, *row.high};
     outcome.seconds = row.seconds;
     outcome.command = row.command;
@@ -172,8 +159,13 @@ std::span<const Column> claims_columns() { return columns; }
 
 std::vector<VerdictRow> read_verdicts(const std::string& path) {
   std::vector<VerdictRow> rows;
-  for (const EarlierRow& row : read_rows(path))
-    rows.push_back({row.id, row.verdict, row.command, row.value, row.low, row.high, row.seeds});
+  constexpr std::array<std::string_view, 12> wanted{"id",      "verdict", "length", "file", "checksum", "reason",
+                                                    "command", "value",   "low",    "high", "seeds",    "seconds"};
+  read_csv_rows(path, columns, wanted, [&](const CsvRow& row) {
+    const auto text = [&](std::size_t i) { return std::string(row.text(i)); };
+    rows.push_back({text(0), text(1), text(2), text(3), text(4), text(5), text(6), row.optional_number(7),
+                    row.optional_number(8), row.optional_number(9), row.integer(10), row.number(11)});
+  });
   return rows;
 }
 
@@ -184,7 +176,7 @@ EarlierOutcomes earlier_outcomes(const std::string& folder, std::span<const Clai
   std::set<std::string, std::less<>> now;
   for (const ClaimOutcome& outcome : replaced) now.insert(outcome.claim->id);
   try {
-    for (const EarlierRow& row : read_rows(path)) {
+    for (const VerdictRow& row : read_verdicts(path)) {
       if (now.contains(row.id)) continue;
       if (const auto why = restore(row, folder, earlier))
         earlier.dropped.push_back(fmt::format("{}: {}", row.id, *why));
@@ -308,8 +300,7 @@ void write_outcomes(std::span<const ClaimOutcome> outcomes, const std::string& f
                                                  word(claim.checksum),
                                                  word(judgement.reason),
                                                  word(outcome.command)};
-    for (std::size_t i = 0; i < cells.size(); ++i) rows += (i == 0 ? "" : ",") + csv_text(cells[i]);
-    rows += '\n';
+    rows += line_of(cells);
     write_numbers(outcome, folder);
   }
   write_file_atomically(folder + "/claims.csv", rows);

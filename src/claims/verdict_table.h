@@ -15,11 +15,12 @@ namespace gradflow {
 
 std::span<const Column> claims_columns();
 
-/// A row of claims.csv, as far as others show it.
+/// A row of claims.csv with all that a verdict can be written again from.
 struct VerdictRow {
-  std::string id, verdict, command;
+  std::string id, verdict, length, file, checksum, reason, command;
   std::optional<double> value, low, high;
   std::int64_t seeds = 0;
+  double seconds = 0;
 };
 
 /// The rows of claims.csv. Throws Error naming the file when it cannot be read or is that of another version.

@@ -90,6 +90,42 @@ TEST_F(VerdictTables, DropARowWhoseClaimHasChangedOrWhoseNumbersAreGone) {
   EXPECT_THAT(write({two}).dropped, ElementsAre(HasSubstr("one: ")));
 }
 
+TEST_F(VerdictTables, KeepTheWordsOfAReason) {
+  ClaimOutcome one = judged("one", good(), 3.9, "x");
+  one.judgement = {.seeds = 3, .reason = "a run failed: \"a, b\", c; d"};
+  write({one});
+  EXPECT_THAT(file("claims.md"), HasSubstr(one.judgement.reason));
+  EXPECT_THAT(write({judged("two", good(), 3.8, "x")}).dropped, IsEmpty());
+  EXPECT_THAT(file("claims.md"), HasSubstr(one.judgement.reason));
+  EXPECT_EQ(read_verdicts(out() + "/claims.csv").at(0).reason, one.judgement.reason);
+
+  one.judgement.reason = "a run failed: first\nsecond";
+  write({one});
+  EXPECT_EQ(read_verdicts(out() + "/claims.csv").at(0).reason, "a run failed: first second") << "a row is one line";
+}
+
+TEST_F(VerdictTables, DropARowThatHasNotANumberForEverySeed) {
+  const ClaimOutcome two = judged("two", good(), 0.9, "x");
+  write({judged("one", good(), 3.9, "x"), two});
+  const std::string numbers = file("numbers/one.csv");
+  for (const std::size_t part : {numbers.size() - 5, numbers.size() / 2, numbers.find('\n') + 1}) {
+    write({judged("one", good(), 3.9, "x"), two});
+    write_file_atomically(out() + "/numbers/one.csv", numbers.substr(0, part));
+    EXPECT_THAT(write({two}).dropped, ElementsAre(AllOf(HasSubstr("one: numbers/one.csv has "),
+                                                        HasSubstr(" results where the row has 3 seeds"))));
+    EXPECT_THAT(file("claims.csv"), Not(HasSubstr("\none,")));
+  }
+}
+
+TEST_F(VerdictTables, NumbersAreReplacedInOneStep) {
+  const ClaimOutcome one = judged("one", good(), 3.9, "x");
+  write({one});
+  const std::string numbers = file("numbers/one.csv");
+  create_folders(out() + "/numbers/one.csv.tmp");  // nothing can be written there
+  EXPECT_THROW(write({judged("one", good(), 0.9, "x")}), Error);
+  EXPECT_EQ(file("numbers/one.csv"), numbers);
+}
+
 TEST_F(VerdictTables, OfAnotherVersionAreLeftAndSaidSo) {
   create_folders(out());
   write_file_atomically(out() + "/claims.csv", "id,topic\nc,tests\n");

@@ -1,6 +1,7 @@
 #include "output/csv_rows.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <stdexcept>
 #include <vector>
@@ -29,6 +30,26 @@ std::vector<std::size_t> places(std::span<const Column> expected, std::span<cons
 std::string_view without_carriage_return(std::string_view line) {
   if (line.ends_with('\r')) line.remove_suffix(1);
   return line;
+}
+
+/// Takes the first cell off the line, with the comma behind it; `more` says whether there was one. What a cell in
+/// quotes means (RFC 4180) is kept in `meant`.
+std::string_view take_cell(std::string_view& line, bool& more, std::deque<std::string>& meant) {
+  std::size_t end = 0;
+  std::string* text = nullptr;
+  if (line.starts_with('"')) {
+    text = &meant.emplace_back();
+    for (end = 1; end < line.size(); ++end) {
+      const bool is_quote = line[end] == '"';
+      if (is_quote && (end + 1 == line.size() || line[++end] != '"')) break;
+      *text += line[end];
+    }
+  }
+  end = std::min(line.find(',', end), line.size());
+  const std::string_view cell = text != nullptr ? std::string_view(*text) : line.substr(0, end);
+  more = end < line.size();
+  line.remove_prefix(more ? end + 1 : end);
+  return cell;
 }
 
 }  // namespace
@@ -67,17 +88,17 @@ void read_csv_rows(const std::string& path, std::span<const Column> expected, st
     throw Error(path + ":1: " + fault);
 
   std::vector<std::string_view> cells(wanted.size());
+  std::deque<std::string> meant;
   std::size_t line_number = 1;
   for (std::size_t start = header_end + 1; start < text.size();) {
     ++line_number;
     const std::size_t end = text.find('\n', start);
     std::string_view rest = without_carriage_return(text.substr(start, end - start));
     std::size_t count = 0;
+    meant.clear();
     for (bool more = true; more; ++count) {
-      const std::size_t comma = rest.find(',');
-      more = comma != std::string_view::npos;
-      if (count < place_of.size() && place_of[count] != not_wanted) cells[place_of[count]] = rest.substr(0, comma);
-      if (more) rest.remove_prefix(comma + 1);
+      const std::string_view cell = take_cell(rest, more, meant);
+      if (count < place_of.size() && place_of[count] != not_wanted) cells[place_of[count]] = cell;
     }
     if (count != expected.size())
       throw Error(path + ":" + std::to_string(line_number) + ": has " + std::to_string(count) +

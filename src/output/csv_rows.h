@@ -38,7 +38,8 @@ class CsvRow {
 };
 
 /// Hands every row of the file to `take`, with the columns `wanted` only: for programs that read thousands of files and
-/// keep a few numbers of each (CsvTable keeps every cell). A last line without its end is dropped, as by CsvTable.
+/// keep a few numbers of each (CsvTable keeps every cell). A cell in quotes, as csv_text writes it, is what they hold;
+/// a row is one line. A last line without its end is dropped, as by CsvTable.
 /// Throws Error when the file cannot be read, when its header is not `expected`, and for a row with another number of
 /// cells; std::logic_error when a wanted column is not among the expected ones.
 void read_csv_rows(const std::string& path, std::span<const Column> expected, std::span<const std::string_view> wanted,

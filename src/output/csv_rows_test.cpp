@@ -47,6 +47,23 @@ TEST(CsvRows, ALineWithoutItsEndIsDropped) {
   EXPECT_THAT(read("step,word,loss\n"), ElementsAre());
 }
 
+TEST(CsvRows, ACellInQuotesIsWhatTheyHold) {
+  const TemporaryFolder folder;
+  const std::string word = R"(a, "b", c; "")";
+  write_file_atomically(folder / "a.csv",
+                        "step,word,loss\n1," + csv_text(std::string_view(word)) + ",0.5\n2,\",\",7\n");
+  constexpr std::string_view wanted[] = {"word", "loss"};
+  std::vector<std::string> words;
+  std::vector<double> losses;
+  read_csv_rows(folder / "a.csv", three, wanted, [&](const CsvRow& row) {
+    words.emplace_back(row.text(0));
+    losses.push_back(row.number(1));
+  });
+  EXPECT_THAT(words, ElementsAre(word, ","));
+  EXPECT_THAT(losses, ElementsAre(0.5, 7));
+  EXPECT_THAT(read("step,word,loss\n1,\"a,0.5\n"), ElementsAre(HasSubstr("a.csv:2: has 2 cells")));
+}
+
 TEST(CsvRows, NameWhatIsWrong) {
   EXPECT_THAT(read("step,wo"), ElementsAre(HasSubstr("a.csv: has no header")));
   EXPECT_THAT(read("step,loss\n"), ElementsAre(HasSubstr("a.csv:1: column 2 is loss where this version has word")));
