@@ -116,7 +116,7 @@ std::vector<ProbeMean> probe_means(const ProbeCell& cell) {
   for (std::size_t i = 0; i < means.size(); ++i) {
     const Collected& numbers = collected[i];
     means[i].seeds = static_cast<std::int64_t>(numbers.values.size());
-    means[i].over_seeds = estimate_over_seeds(numbers.values);
+    means[i].over_seeds = mean_over_seeds(numbers.values);
     if (!numbers.lows.empty() && numbers.lows.size() == numbers.values.size())
       means[i].predicted = Band{*mean(numbers.lows), *mean(numbers.highs)};
   }
@@ -144,12 +144,12 @@ std::vector<ProbeProfile> probe_profiles(const ProbeCell& cell) {
       last.push_back(values.back());
       seeds.push_back(values);
     }
-    profile.first = estimate_over_seeds(first);
-    profile.last = estimate_over_seeds(last);
+    profile.first = mean_over_seeds(first);
+    profile.last = mean_over_seeds(last);
     for (std::size_t block = 0; block < static_cast<std::size_t>(cell.depth); ++block) {
       std::vector<double> values;
       for (const std::vector<double>& of_seed : seeds) values.push_back(of_seed[block]);
-      profile.blocks.push_back(estimate_over_seeds(values));
+      profile.blocks.push_back(mean_over_seeds(values));
     }
     const Flow flow = flow_of(blocks.quantity);
     profile.predictions = block_predictions(means, blocks.quantity, cell.depth);
@@ -200,7 +200,7 @@ std::vector<DepthExponents> depth_exponents(std::span<const ProbeCell> cells) {
         if (const auto slope = exponent(log_depths, of_seed.last)) last.push_back(*slope);
         if (const auto slope = exponent(log_depths, of_seed.ratio)) ratio.push_back(*slope);
       }
-      if (!last.empty()) all.push_back({kind, quantity, depths, estimate_over_seeds(last), estimate_over_seeds(ratio)});
+      if (!last.empty()) all.push_back({kind, quantity, depths, mean_over_seeds(last), mean_over_seeds(ratio)});
     }
   }
   return all;

@@ -45,7 +45,7 @@ struct ProbeMean {
   std::optional<std::int64_t> layer;
   std::string sublayer, quantity;
   std::int64_t seeds = 0;
-  SeedEstimate over_seeds;
+  SeedMean over_seeds;
   std::optional<Band> predicted;  ///< the mean of the seeds' bands
 };
 
@@ -60,8 +60,8 @@ bool agrees(const ProbeMean& mean);
 /// sub-layers for grad_norm and weight_norm, else that of its last sub-layer that has one.
 struct ProbeProfile {
   std::string quantity;
-  SeedEstimate first, last;                      ///< of block 1 and block N
-  std::vector<SeedEstimate> blocks;              ///< of blocks 1…N
+  SeedMean first, last;                          ///< of block 1 and block N
+  std::vector<SeedMean> blocks;                  ///< of blocks 1…N
   std::vector<std::optional<Band>> predictions;  ///< of blocks 1…N
   std::optional<Band> predicted_rate;            ///< of the fits through the predictions, where each block has one
   DepthProfile profile;
@@ -77,8 +77,8 @@ struct DepthExponents {
   ProbeKind kind;
   std::string quantity;
   std::vector<std::int64_t> depths;  ///< that entered: below 8 no asymptote shows
-  SeedEstimate last;                 ///< of the last block's value
-  SeedEstimate ratio;                ///< of first/last block
+  SeedMean last;                     ///< of the last block's value
+  SeedMean ratio;                    ///< of first/last block
 };
 
 inline constexpr std::int64_t least_asymptotic_depth = 8;

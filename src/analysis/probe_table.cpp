@@ -15,7 +15,7 @@ constexpr const char* nothing = "–";
 using Words = std::vector<std::string>;
 
 /// "0.123", "0.123 [0.1, 0.15]".
-std::string text_of(const SeedEstimate& estimate) {
+std::string text_of(const SeedMean& estimate) {
   if (!estimate.mean) return nothing;
   std::string text = significant(*estimate.mean, 3);
   if (estimate.interval)
@@ -23,7 +23,7 @@ std::string text_of(const SeedEstimate& estimate) {
   return text;
 }
 
-std::string mean_of(const SeedEstimate& estimate) { return estimate.mean ? significant(*estimate.mean, 4) : nothing; }
+std::string mean_of(const SeedMean& estimate) { return estimate.mean ? significant(*estimate.mean, 4) : nothing; }
 
 /// "1.5", "1.5 to 3".
 std::string text_of(const std::optional<Band>& band, int digits) {

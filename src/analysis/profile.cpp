@@ -4,8 +4,6 @@
 #include <numbers>
 #include <stdexcept>
 
-#include "core/seed_mean.h"
-
 namespace gradflow {
 
 namespace {
@@ -26,11 +24,6 @@ std::optional<double> ratio_of(std::span<const double> values) {
 }
 
 }  // namespace
-
-SeedEstimate estimate_over_seeds(std::span<const double> values) {
-  const SeedMean over = mean_over_seeds(values, 2);
-  return {over.mean, over.interval};
-}
 
 std::string_view name_of(ProfileForm form) { return form == ProfileForm::exponential ? "exponential" : "power"; }
 
@@ -100,9 +93,9 @@ DepthProfile depth_profile(std::span<const std::vector<double>> seeds, Flow flow
     exponential_residual += fit.exponential->residual_sum_of_squares;
     power_residual += fit.power->residual_sum_of_squares;
   }
-  profile.rate = estimate_over_seeds(rates);
-  profile.exponent = estimate_over_seeds(exponents);
-  profile.ratio = estimate_over_seeds(ratios);
+  profile.rate = mean_over_seeds(rates);
+  profile.exponent = mean_over_seeds(exponents);
+  profile.ratio = mean_over_seeds(ratios);
   if (profile.seeds > 0) profile.better = better_of(exponential_residual, power_residual);
   if (!seeds.empty()) profile.verdict = profile_verdict(rates, static_cast<std::int64_t>(seeds.front().size()));
   return profile;

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/statistics.h"
+#include "core/seed_mean.h"
 
 namespace gradflow {
 
@@ -50,21 +50,13 @@ std::string_view name_of(ProfileVerdict verdict, Flow flow);
 /// The verdict of rates per block, one a seed, of stacks of so many blocks.
 ProfileVerdict profile_verdict(std::span<const double> rates, std::int64_t blocks);
 
-/// A number over seeds: the mean where there is one value or more, Student's 95 % interval where there are two or more.
-struct SeedEstimate {
-  std::optional<double> mean;
-  std::optional<MeanInterval> interval;
-};
-
-SeedEstimate estimate_over_seeds(std::span<const double> values);
-
 /// The profile over seeds.
 struct DepthProfile {
   std::int64_t seeds = 0;     ///< that have a fit
   std::int64_t left_out = 0;  ///< values without a logarithm, over all seeds
-  SeedEstimate rate;
-  SeedEstimate exponent;
-  SeedEstimate ratio;
+  SeedMean rate;
+  SeedMean exponent;
+  SeedMean ratio;
   std::optional<ProfileForm> better;  ///< by the residuals of all seeds together
   ProfileVerdict verdict = ProfileVerdict::undecided;
 };

@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
-Json json_of(const SeedEstimate& estimate) {
+Json json_of(const SeedMean& estimate) {
   return {{"mean", estimate.mean ? number(*estimate.mean) : Json()},
           {"low", estimate.interval ? number(estimate.interval->low) : Json()},
           {"high", estimate.interval ? number(estimate.interval->high) : Json()}};

@@ -15,7 +15,7 @@ struct SeedMean {
 };
 
 /// Mean and interval of one value a seed, the interval from `fewest` ≥ 2 values on.
-SeedMean mean_over_seeds(std::span<const double> values, std::size_t fewest);
+SeedMean mean_over_seeds(std::span<const double> values, std::size_t fewest = 2);
 
 /// The same of the logarithms, for ratios and variances. Absent unless every value is positive and finite: a gradient
 /// that has vanished altogether has no logarithm, and a mean over the other seeds would hide it.

@@ -72,7 +72,7 @@ std::vector<std::size_t> shown_blocks(std::size_t depth) {
 ChartLine line_of(const ReportGroup& group, const ProbeProfile& profile, std::span<const std::size_t> blocks) {
   ChartLine line{.name = group.label, .ink = group.ink};
   for (const std::size_t block : blocks) {
-    const SeedEstimate& estimate = profile.blocks[block];
+    const SeedMean& estimate = profile.blocks[block];
     line.mean.push_back(estimate.mean.value_or(nan));
     line.low.push_back(estimate.interval ? estimate.interval->low : line.mean.back());
     line.high.push_back(estimate.interval ? estimate.interval->high : line.mean.back());
