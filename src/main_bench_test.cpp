@@ -64,7 +64,8 @@ TEST_F(Bench, EveryBackendThatServesIsTimedWithAndWithoutRecording) {
 
 TEST_F(Bench, PhasesAddUpToTheStep) {
   const Words few = {"--steps-only", "--repeat", "3", "--steps", "2"};
-  const nlohmann::json with_phases = json(few + Words{"--phases"});
+  // Wide enough that what a step does between its phases is little of it.
+  const nlohmann::json with_phases = json(few + Words{"--phases"} + set({"model.width=64", "data.context=32"}));
   for (const nlohmann::json& result : with_phases["results"]) {
     SCOPED_TRACE(result.dump());
     double sum = 0, shares = 0;
@@ -74,11 +75,12 @@ TEST_F(Bench, PhasesAddUpToTheStep) {
     }
     EXPECT_NEAR(sum, result["ms_min"].get<double>(), 1e-9);
     EXPECT_NEAR(shares, 1, 1e-9);
+    // The rest is what the phases leave of the step: none of them is counted twice, and none of the large ones is lost.
+    EXPECT_GE(result["phases"]["other"]["ms"].get<double>(), -1e-9);
     EXPECT_EQ(result["phases"].size(), 7u);
     for (const char* phase : {"data", "forward", "backward", "gradient_norms", "optimizer", "recording"})
       EXPECT_GT(result["phases"][phase]["ms"].get<double>(), 0) << phase;
-    // Most of a step lies in some phase.
-    EXPECT_LT(result["phases"]["other"]["share"].get<double>(), 0.5);
+    EXPECT_LT(result["phases"]["other"]["share"].get<double>(), 0.2);
   }
   EXPECT_FALSE(json(few)["results"][0].contains("phases"));
   EXPECT_THAT(bench(few + Words{"--phases"}).out, HasSubstr("gradient norms"));
