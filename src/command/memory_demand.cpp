@@ -25,11 +25,12 @@ MemoryDemand memory_demand(const Prepared& prepared) {
   return {estimate.program, prepared.device.is_cpu() ? estimate.total() - estimate.program : 0};
 }
 
-std::optional<std::string> memory_refusal(const Prepared& prepared) {
+std::optional<std::string> memory_refusal(const Prepared& prepared, bool can_be_forced) {
   const auto available = available_memory();
   if (!available || !prepared.device.is_cpu()) return std::nullopt;
   const auto fault = memory_fault(prepared.config, estimate_of(prepared), *available);
-  return fault ? std::optional(*fault + "; --force runs it all the same") : std::nullopt;
+  if (!fault) return std::nullopt;
+  return can_be_forced ? *fault + "; --force runs it all the same" : *fault;
 }
 
 double largest_together(std::span<const double> demands, std::int64_t jobs) {

@@ -17,8 +17,8 @@ struct MemoryDemand {
 MemoryDemand memory_demand(const Prepared& prepared);
 
 /// Why the run would be killed for its memory in the middle of its work, with the way on; absent where its estimate
-/// fits into what is free, and on a GPU.
-std::optional<std::string> memory_refusal(const Prepared& prepared);
+/// fits into what is free, and on a GPU. `can_be_forced`: the command has --force.
+std::optional<std::string> memory_refusal(const Prepared& prepared, bool can_be_forced = true);
 
 /// How many runs at a time, `jobs` at most, fit into `available` bytes whichever of them they are: so many of the
 /// largest of `demands` (bytes) together. 0 when the largest does not fit alone.

@@ -150,7 +150,8 @@ Exit run(const Options& options) {
   const Config& deepest = *std::max_element(
       cells.begin(), cells.end(), [](const Config& a, const Config& b) { return a.model.depth < b.model.depth; });
   overrides.back() = "model.depth=" + std::to_string(deepest.model.depth);
-  if (const auto refusal = memory_refusal(prepare(options.config, overrides))) throw Error(*refusal);
+  if (const auto refusal = memory_refusal(prepare(options.config, overrides), /*can_be_forced=*/false))
+    throw Error(*refusal);
   set_up_libtorch(prepared.config.compute);
 
   const std::string folder = open_folder(options, prepared.config);
