@@ -27,7 +27,8 @@ void set_up_heap() {
   mallopt(M_TOP_PAD, static_cast<int>(reserved - 1));
   // The heap's end moves when something does not fit before it; where so much is not allowed, it moves less far.
   const auto begin = reinterpret_cast<std::uintptr_t>(sbrk(0));
-  std::free(std::malloc(std::size_t{16} << 20));
+  void* volatile grower = std::malloc(std::size_t{16} << 20);  // volatile: a pair without use may be left out
+  std::free(grower);
   const auto end = reinterpret_cast<std::uintptr_t>(sbrk(0));
   mallopt(M_TOP_PAD, 64 << 20);
   const std::uintptr_t first = (begin + huge_page - 1) / huge_page * huge_page;

@@ -17,7 +17,7 @@ struct UpdateConstants {
   float momentum = 0;                            ///< SGD
 };
 
-/// Sums over the weights of one tensor, added in double by eight lanes, so with the same bits at all levels.
+/// Sums over the weights of one tensor, added in double as by `sum_of_squares`, with the same bits at all levels.
 struct UpdateSquares {
   double before = 0;  ///< Σ w² before the update
   double after = 0;   ///< Σ w² after it

@@ -6,7 +6,7 @@
 
 #include "core/phases.h"
 #include "measure/readout.h"
-#include "measure/reductions.h"
+#include "kernels/reductions.h"
 
 namespace gradflow {
 namespace {

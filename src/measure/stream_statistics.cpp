@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "measure/reductions.h"
+#include "kernels/reductions.h"
 #include "measure/rows.h"
 
 namespace gradflow {

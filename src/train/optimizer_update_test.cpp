@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/simd_level.h"
-#include "measure/reductions.h"
+#include "kernels/reductions.h"
 
 namespace gradflow {
 namespace {

@@ -6,8 +6,8 @@
 namespace gradflow {
 
 // Sums over CPU arrays of float or double, always added in double: a float32 sum of squares reads 0 below about 1e-23
-// an element and inf above 1e19, and both are this tool's subject. The order of addition is fixed (eight lanes), so the
-// result has the same bits at every instruction set.
+// an element and inf above 1e19, and both are this tool's subject. The order of addition is fixed (sixteen lanes), so
+// the result has the same bits at every SIMD level.
 
 double sum_of_squares(const float* values, std::size_t count);
 double sum_of_squares(const double* values, std::size_t count);

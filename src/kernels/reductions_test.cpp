@@ -1,4 +1,4 @@
-#include "measure/reductions.h"
+#include "kernels/reductions.h"
 
 #include <gtest/gtest.h>
 
