@@ -6,16 +6,17 @@
 #define HWY_TARGET_INCLUDE "kernels/elementwise.cpp"
 #include <hwy/foreach_target.h>
 //
-#include "kernels/vector-inl.h"
+#include "kernels/lane_sums-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace gradflow {
 namespace HWY_NAMESPACE {
 namespace {
 
-void ResidualSum(const SumShape& shape, const float* x, const float* f, const float* bias, float* y, float* skip,
-                 float* branch) {
+void ResidualSum(const SumShape& shape, const float* x, const float* f, const float* bias, float* y,
+                 const ShownTerms& shown) {
   const Tag d;
+  LaneSums squares;
   const Vector skip_factor = hn::Set(d, shape.skip_factor), branch_factor = hn::Set(d, shape.branch_factor);
   for (std::size_t row = 0; row < shape.rows; ++row) {
     const std::size_t start = row * shape.width;
@@ -24,15 +25,17 @@ void ResidualSum(const SumShape& shape, const float* x, const float* f, const fl
       Vector term = access.load(f + at);
       if (bias != nullptr) term = hn::Add(term, access.load(bias + i));
       term = hn::Mul(term, branch_factor);
-      if (branch != nullptr) access.store(term, branch + at);
+      if (shown.branch != nullptr) access.store(term, shown.branch + at);
+      if (shown.branch_squares != nullptr) squares.add_squares(i, access.only(term));
       if (x != nullptr) {
         const Vector kept = hn::Mul(access.load(x + at), skip_factor);
-        if (skip != nullptr) access.store(kept, skip + at);
+        if (shown.skip != nullptr) access.store(kept, shown.skip + at);
         term = hn::Add(kept, term);
       }
       access.store(term, y + at);
     });
   }
+  if (shown.branch_squares != nullptr) *shown.branch_squares += squares.total();
 }
 
 void AddBias(std::size_t rows, std::size_t width, const float* bias, float* y) {
@@ -102,9 +105,9 @@ HWY_EXPORT(ScaledAdd);
 HWY_EXPORT(AddColumnSums);
 HWY_EXPORT(Dot);
 
-void residual_sum(const SumShape& shape, const float* x, const float* f, const float* bias, float* y, float* skip,
-                  float* branch) {
-  HWY_DYNAMIC_DISPATCH(ResidualSum)(shape, x, f, bias, y, skip, branch);
+void residual_sum(const SumShape& shape, const float* x, const float* f, const float* bias, float* y,
+                  const ShownTerms& shown) {
+  HWY_DYNAMIC_DISPATCH(ResidualSum)(shape, x, f, bias, y, shown);
 }
 void add_bias(std::size_t rows, std::size_t width, const float* bias, float* y) {
   HWY_DYNAMIC_DISPATCH(AddBias)(rows, width, bias, y);

@@ -12,10 +12,15 @@ struct SumShape {
   float branch_factor = 1;
 };
 
-/// `x` null: no skip path; `bias` null: none. Where someone wants to see them, the two terms are written to `skip` and
-/// `branch` (null: nobody does); y has the same bits either way.
-void residual_sum(const SumShape& shape, const float* x, const float* f, const float* bias, float* y, float* skip,
-                  float* branch);
+/// What someone wants to see of the two terms of the sum; null: nobody does.
+struct ShownTerms {
+  float *skip = nullptr, *branch = nullptr;  ///< [rows, width], written
+  double* branch_squares = nullptr;          ///< Σ of the squares of the branch's term is added
+};
+
+/// `x` null: no skip path; `bias` null: none. y has the same bits whatever is shown.
+void residual_sum(const SumShape& shape, const float* x, const float* f, const float* bias, float* y,
+                  const ShownTerms& shown);
 
 /// y [rows, width] += bias [width].
 void add_bias(std::size_t rows, std::size_t width, const float* bias, float* y);

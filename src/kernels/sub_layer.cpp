@@ -67,7 +67,10 @@ Stream FusedSubLayer::forward(const Stream& input, const Pass& pass, Inside* ins
   fixed_factor_ =
       constant_branch_ * static_cast<float>(branch_factor(model_) * branch_warmup_factor(model_, pass.step, block_));
   branch_factor_ = fixed_factor_ * (learned_ ? *learned_.value : 1);
-  workspace_->for_each_chunk([&](const Chunk& chunk) { forward(chunk, inside != nullptr); });
+  const bool terms_wanted = pass.taps.residual_terms || pass.batch->real.defined();
+  shown_ = inside == nullptr || !has_skip() ? Terms::nothing : terms_wanted ? Terms::tensors : Terms::squares;
+  branch_squares_ = 0;
+  workspace_->for_each_chunk([&](const Chunk& chunk) { forward(chunk); });
   if (inside != nullptr) fill(*inside);
   return {output_.tensor(workspace_->batch_sequences(), workspace_->batch_tokens()), {}};
 }
@@ -98,18 +101,21 @@ const float* FusedSubLayer::transform(const Chunk& chunk, const float* z, float*
   return nullptr;
 }
 
-void FusedSubLayer::forward(const Chunk& chunk, bool watched) {
+void FusedSubLayer::forward(const Chunk& chunk) {
   const std::size_t at = chunk.first_row * width_;
   const float* const x = input_.data_ptr<float>() + at;
   float* f = nullptr;
   const float* const bias = transform(chunk, entering(chunk, x, /*again=*/false), f);
   float* const output = output_.data() + at;
   float* const y = norm_out_ ? sum_.data() + at : output;
-  const bool show = watched && has_skip();
+  ShownTerms shown;
+  if (shown_ == Terms::squares) shown.branch_squares = &branch_squares_;
+  if (shown_ == Terms::tensors) {
+    if (skip_factor_ != 1) shown.skip = workspace_->shown_skip.data() + at;
+    shown.branch = workspace_->shown_branch.data() + at;
+  }
   residual_sum({.rows = chunk.rows, .width = width_, .skip_factor = skip_factor_, .branch_factor = branch_factor_},
-               has_skip() ? x : nullptr, f, bias, y,
-               show && skip_factor_ != 1 ? workspace_->shown_skip.data() + at : nullptr,
-               show ? workspace_->shown_branch.data() + at : nullptr);
+               has_skip() ? x : nullptr, f, bias, y, shown);
   if (norm_out_) norm_out_.forward(chunk, y, output);
 }
 
@@ -121,7 +127,8 @@ void FusedSubLayer::fill(Inside& inside) {
     inside.norm_input = tensor(sum_);
   else if (norm_in_)
     inside.norm_input = input_;
-  if (!has_skip()) return;
+  if (shown_ == Terms::squares) inside.branch_squares = branch_squares_;
+  if (shown_ != Terms::tensors) return;
   inside.skip = skip_factor_ == 1 ? input_ : tensor(workspace_->shown_skip);
   inside.branch = tensor(workspace_->shown_branch);
 }

@@ -30,7 +30,7 @@ class FusedSubLayer final : public Segment {
   const float* entering(const Chunk& chunk, const float* x, bool again) const;
   /// norm_branch(F(z) + bias); with the bias left to the residual sum where nothing stands between, which is returned.
   const float* transform(const Chunk& chunk, const float* z, float*& f);
-  void forward(const Chunk& chunk, bool watched);
+  void forward(const Chunk& chunk);
   void backward(const Chunk& chunk, float* gradient);
   void fill(Inside& inside);
 
@@ -53,6 +53,9 @@ class FusedSubLayer final : public Segment {
 
   at::Tensor input_;
   float fixed_factor_ = 1, branch_factor_ = 1;  // of the latest forward, without and with the learned scalar
+  /// What the latest forward has to show of the terms of its sum.
+  enum class Terms { nothing, squares, tensors } shown_ = Terms::nothing;
+  double branch_squares_ = 0;
   double scalar_gradient_ = 0;
 };
 

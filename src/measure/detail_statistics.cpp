@@ -136,7 +136,8 @@ void DetailMeter::reset() {
 }
 
 Taps DetailMeter::taps() const {
-  return {.branch_ends = wants(Detail::branch_variance_gain),
+  return {.residual_terms = wants(Detail::branch_norm_cv) || wants(Detail::branch_cosine),
+          .branch_ends = wants(Detail::branch_variance_gain),
           .attention = wants(Detail::attention_entropy) || wants(Detail::attention_logit_max),
           .activation = wants(Detail::zero_fraction),
           .skip_gradient = wants(Detail::skip_grad_share)};

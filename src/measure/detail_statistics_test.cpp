@@ -61,7 +61,7 @@ struct Seen {
 class Everything final : public Watcher {
  public:
   explicit Everything(std::size_t segments) : seen(segments) {}
-  Taps taps() const override { return {true, true, true, true}; }
+  Taps taps() const override { return {true, true, true, true, true}; }
   void forward_done(std::size_t s, const Stream& input, const Stream& output, const Inside& inside,
                     const Batch& batch) override {
     seen[s].inputs.push_back(input);
@@ -379,6 +379,8 @@ TEST(DetailMeter, AsksOnlyForWhatItNeeds) {
                              Detail::stream_grad_cosine, Detail::dual_rms, Detail::dual_grad_norm,
                              Detail::angular_distance, Detail::token_diversity_db});
   EXPECT_FALSE(outside.branch_ends || outside.attention || outside.activation || outside.skip_gradient);
+  EXPECT_TRUE(outside.residual_terms);
+  EXPECT_FALSE(taps({Detail::token_norm_cv, Detail::stream_grad_cosine}).residual_terms);
   EXPECT_TRUE(taps({Detail::zero_fraction}).activation);
   EXPECT_TRUE(taps({Detail::attention_logit_max}).attention);
   EXPECT_TRUE(taps({Detail::skip_grad_share}).skip_gradient);

@@ -108,8 +108,11 @@ void StreamMeter::forward_done(std::size_t segment, const Stream& input, const S
     shape.norm_input_features = static_cast<double>(features_of(inside.norm_input));
     if (!shape.norm_input_is_stream) add_squares(segment, norm_input_squares, inside.norm_input, batch.real);
   }
-  shape.has_branch = inside.branch.defined();
-  if (shape.has_branch) add_squares(segment, branch_squares, inside.branch, batch.real);
+  shape.has_branch = inside.branch_squares || inside.branch.defined();
+  if (inside.branch_squares)
+    add(segment, branch_squares, {*inside.branch_squares});
+  else if (shape.has_branch)
+    add_squares(segment, branch_squares, inside.branch, batch.real);
 }
 
 void StreamMeter::gradient_arrived(std::size_t segment, const Stream& gradient) {

@@ -35,10 +35,10 @@ Stream AtenSegment::forward(const Stream& input, const Pass& pass, Inside* insid
     output = compute(input, pass, inside);
   }
   if (inside != nullptr)
-    *inside = {
-        without_graph(inside->norm_input), without_graph(inside->skip),         without_graph(inside->branch),
-        without_graph(inside->logits),     without_graph(inside->branch_input), without_graph(inside->branch_output),
-        without_graph(inside->query),      without_graph(inside->key),          without_graph(inside->activation)};
+    for (at::Tensor* shown :
+         {&inside->norm_input, &inside->skip, &inside->branch, &inside->logits, &inside->branch_input,
+          &inside->branch_output, &inside->query, &inside->key, &inside->activation})
+      *shown = without_graph(*shown);
   return output;
 }
 

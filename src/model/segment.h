@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "model/batch.h"
@@ -15,14 +16,17 @@ struct Stream {
   at::Tensor second;
 };
 
-/// What is shown of the insides of a sub-layer only to who asks: it costs time, and only the reference backend has it.
+/// What is shown of the insides of a sub-layer only to who asks: it costs time, and all but the first only the
+/// reference backend has.
 struct Taps {
-  bool branch_ends = false;    ///< what enters F and what leaves it
-  bool attention = false;      ///< queries and keys
-  bool activation = false;     ///< what the activation inside the branch puts out
-  bool skip_gradient = false;  ///< the part of the gradient that passes through the skip
+  bool residual_terms = false;  ///< skip and branch as tensors, where a backend else only adds up their squares
+  bool branch_ends = false;     ///< what enters F and what leaves it
+  bool attention = false;       ///< queries and keys
+  bool activation = false;      ///< what the activation inside the branch puts out
+  bool skip_gradient = false;   ///< the part of the gradient that passes through the skip
 
   Taps& operator|=(const Taps& other) {
+    residual_terms |= other.residual_terms;
     branch_ends |= other.branch_ends;
     attention |= other.attention;
     activation |= other.activation;
@@ -48,7 +52,10 @@ struct Inside {
   at::Tensor norm_input;  ///< what enters norm_out, else norm_in
   at::Tensor skip;        ///< the skip term of the sum (α·x, z, …)
   at::Tensor branch;      ///< the term that the branch adds to the skip (f, a·f, λ⊙f, f/√2, t⊙f, …)
-  at::Tensor logits;      ///< head only
+  /// Σ of the branch's squares, in double, from a backend that adds them up in passing; it then shows no `branch`, nor
+  /// a `skip`, but to who asks for residual_terms, and where rows are padding.
+  std::optional<double> branch_squares;
+  at::Tensor logits;  ///< head only
 
   // Where the pass asks for them (Taps).
   at::Tensor branch_input, branch_output;  ///< of F, without the norms before and behind it, its factors and dropout
