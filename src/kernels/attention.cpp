@@ -69,6 +69,10 @@ HWY_INLINE void small_product(Scalars<fixed> a, const float* b, std::size_t b_st
     outputs<most_accumulators, add>(a, b, b_step, terms, factor, out, out_step);
     step(most_accumulators);
   }
+  while (count >= 8) {
+    outputs<8, add>(a, b, b_step, terms, factor, out, out_step);
+    step(8);
+  }
   while (count >= 4) {
     outputs<4, add>(a, b, b_step, terms, factor, out, out_step);
     step(4);
