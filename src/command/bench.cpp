@@ -46,12 +46,22 @@ using Times = std::vector<double>;
 
 double least(const Times& times) { return *std::min_element(times.begin(), times.end()); }
 
+/// The steps of one kind, repeat by repeat.
+struct Series {
+  Times times;
+  std::vector<PhaseSeconds> phases;  ///< what each of them was spent on; zeros where nobody asked
+
+  void add(double seconds, const PhaseSeconds& spent_on) {
+    times.push_back(1e3 * seconds);
+    phases.push_back(spent_on);
+  }
+};
+
 /// What was measured of one backend.
 struct Measured {
   std::string backend;
   Prepared prepared;
-  Times recorded, unrecorded;
-  std::vector<PhaseSeconds> recorded_phases, unrecorded_phases;
+  Series recorded, unrecorded;
   std::int64_t tokens = 0;  // a step
   std::optional<double> start_up;
   std::optional<std::int64_t> memory;
@@ -59,10 +69,22 @@ struct Measured {
   /// Of each repeat by itself, so that a machine that changes its speed between two of them does not matter.
   double recording_cost() const {
     Times ratios;
-    for (std::size_t r = 0; r < recorded.size(); ++r) ratios.push_back(recorded[r] / unrecorded[r] - 1);
+    for (std::size_t r = 0; r < recorded.times.size(); ++r)
+      ratios.push_back(recorded.times[r] / unrecorded.times[r] - 1);
     return *median(ratios);
   }
 };
+
+/// One row of the results.
+struct Row {
+  const char* recording;
+  const Series& series;
+  std::optional<double> recording_cost;  ///< where every layer's row was recorded
+};
+
+std::array<Row, 2> rows_of(const Measured& backend) {
+  return {Row{"standard", backend.recorded, backend.recording_cost()}, Row{"none", backend.unrecorded, {}}};
+}
 
 /// The backends of `options`, or those that serve the configuration.
 std::vector<Measured> prepared_backends(const Options& options) {
@@ -94,10 +116,8 @@ void measure_steps(Measured& backend, const Options& options) {
   const TemporaryFolder folder;
   const StepTimes times = time_steps(backend.prepared.config, *backend.prepared.source, backend.prepared.device,
                                      options.steps, folder.path(), clock_of(options), options.phases);
-  backend.recorded.push_back(1e3 * times.recorded);
-  backend.unrecorded.push_back(1e3 * times.unrecorded);
-  backend.recorded_phases.push_back(times.recorded_phases);
-  backend.unrecorded_phases.push_back(times.unrecorded_phases);
+  backend.recorded.add(times.recorded, times.recorded_phases);
+  backend.unrecorded.add(times.unrecorded, times.unrecorded_phases);
   backend.tokens = times.tokens;
 }
 
@@ -145,7 +165,8 @@ Bench measure(const Options& options) {
   if (options.phases && !bench.backends.front().prepared.device.is_cpu())
     throw Error("--phases: on a GPU work is queued in one phase and done in another; write compute.device=cpu");
   for (const Measured& backend : bench.backends)
-    if (const auto refusal = memory_refusal(backend.prepared, /*can_be_forced=*/false)) throw Error(*refusal);
+    if (const auto refusal = memory_refusal(backend.prepared, /*can_be_forced=*/false))
+      throw Error(*refusal);
   // First: the kernel counts to a process's peak what its parent held when it began.
   if (!options.steps_only)
     for (Measured& backend : bench.backends) measure_process(backend, options);
@@ -178,34 +199,34 @@ nlohmann::ordered_json machine_json(const Config& config, at::Device device) {
 }
 
 /// Milliseconds of the fastest repeat, phase by phase; last what belongs to none.
-std::array<double, phase_count + 1> phase_times(const Measured& backend, const Times& times) {
-  const std::vector<PhaseSeconds>& all =
-      &times == &backend.recorded ? backend.recorded_phases : backend.unrecorded_phases;
+std::array<double, phase_count + 1> phase_times(const Series& series) {
+  const Times& times = series.times;
   const auto fastest = std::min_element(times.begin(), times.end()) - times.begin();
   std::array<double, phase_count + 1> ms{};
   double sum = 0;
-  for (std::size_t p = 0; p < phase_count; ++p) sum += ms[p] = 1e3 * all[static_cast<std::size_t>(fastest)][p];
+  for (std::size_t p = 0; p < phase_count; ++p)
+    sum += ms[p] = 1e3 * series.phases[static_cast<std::size_t>(fastest)][p];
   ms.back() = least(times) - sum;
   return ms;
 }
 
 std::string_view phase_name(std::size_t index) { return index < phase_count ? names_of(Phase{})[index] : "other"; }
 
-nlohmann::ordered_json result_json(const Bench& bench, const Measured& backend, const char* recording,
-                                   const Times& times) {
+nlohmann::ordered_json result_json(const Bench& bench, const Measured& backend, const Row& row) {
+  const Times& times = row.series.times;
   nlohmann::ordered_json json = {{"backend", backend.backend},
-                                 {"recording", recording},
+                                 {"recording", row.recording},
                                  {"ms_min", least(times)},
                                  {"ms_median", *median(times)},
                                  {"tokens_per_s", static_cast<double>(backend.tokens) / least(times) * 1e3}};
   const auto add = [&](const char* key, const auto& value) { json[key] = value ? nlohmann::json(*value) : nullptr; };
   add("gemm_share", bench.gemm_share(times));
-  if (&times == &backend.recorded) json["recording_cost"] = backend.recording_cost();
+  if (row.recording_cost) json["recording_cost"] = *row.recording_cost;
   add("memory_bytes", backend.memory);
   add("start_up_s", backend.start_up);
   json["ms"] = times;
   if (bench.options.phases) {
-    const auto ms = phase_times(backend, times);
+    const auto ms = phase_times(row.series);
     for (std::size_t p = 0; p < ms.size(); ++p)
       json["phases"][std::string(phase_name(p))] = {{"ms", ms[p]}, {"share", ms[p] / least(times)}};
   }
@@ -225,10 +246,8 @@ nlohmann::ordered_json json_of(const Bench& bench) {
                                {"ms", bench.product_times}};
   }
   json["results"] = nlohmann::json::array();
-  for (const Measured& backend : bench.backends) {
-    json["results"].push_back(result_json(bench, backend, "standard", backend.recorded));
-    json["results"].push_back(result_json(bench, backend, "none", backend.unrecorded));
-  }
+  for (const Measured& backend : bench.backends)
+    for (const Row& row : rows_of(backend)) json["results"].push_back(result_json(bench, backend, row));
   return json;
 }
 
@@ -241,11 +260,11 @@ std::string phases_text(const Bench& bench) {
   }
   TextTable table(heading);
   for (const Measured& backend : bench.backends)
-    for (const Times* times : {&backend.recorded, &backend.unrecorded}) {
-      std::vector<std::string> row = {backend.backend, times == &backend.recorded ? "standard" : "none"};
-      for (const double ms : phase_times(backend, *times))
-        row.push_back(fmt::format("{} ({:.0f} %)", significant(ms, 3), 100 * ms / least(*times)));
-      table.add(row);
+    for (const Row& row : rows_of(backend)) {
+      std::vector<std::string> cells = {backend.backend, row.recording};
+      for (const double ms : phase_times(row.series))
+        cells.push_back(fmt::format("{} ({:.0f} %)", significant(ms, 3), 100 * ms / least(row.series.times)));
+      table.add(cells);
     }
   return "\nmilliseconds of the fastest repeat by phase\n" + table.text();
 }
@@ -265,14 +284,13 @@ std::string text_of(const Bench& bench) {
   TextTable table(
       {"backend", "recording", "ms min", "ms median", "tokens/s", "GEMM share", "cost", "memory", "start-up"});
   for (const Measured& backend : bench.backends)
-    for (const Times* times : {&backend.recorded, &backend.unrecorded}) {
-      const bool standard = times == &backend.recorded;
-      const std::optional<double> share = bench.gemm_share(*times);
-      table.add({backend.backend, standard ? "standard" : "none", significant(least(*times), 4),
-                 significant(*median(*times), 4),
-                 fmt::format("{:.0f}", static_cast<double>(backend.tokens) / least(*times) * 1e3),
+    for (const Row& row : rows_of(backend)) {
+      const Times& times = row.series.times;
+      const std::optional<double> share = bench.gemm_share(times);
+      table.add({backend.backend, row.recording, significant(least(times), 4), significant(*median(times), 4),
+                 fmt::format("{:.0f}", static_cast<double>(backend.tokens) / least(times) * 1e3),
                  share ? fmt::format("{:.0f} %", 100 * *share) : "–",
-                 standard ? fmt::format("{:+.1f} %", 100 * backend.recording_cost()) : "",
+                 row.recording_cost ? fmt::format("{:+.1f} %", 100 * *row.recording_cost) : "",
                  backend.memory ? bytes_in_words(static_cast<double>(*backend.memory)) : "–",
                  backend.start_up ? fmt::format("{:.2f} s", *backend.start_up) : "–"});
     }
