@@ -165,7 +165,7 @@ Bench measure(const Options& options) {
   if (options.phases && !bench.backends.front().prepared.device.is_cpu())
     throw Error("--phases: on a GPU work is queued in one phase and done in another; write compute.device=cpu");
   for (const Measured& backend : bench.backends)
-    if (const auto refusal = memory_refusal(backend.prepared, /*can_be_forced=*/false))
+    if (const auto refusal = memory_refusal(backend.prepared.config, backend.prepared.device, /*can_be_forced=*/false))
       throw Error(*refusal);
   // First: the kernel counts to a process's peak what its parent held when it began.
   if (!options.steps_only)

@@ -33,14 +33,14 @@ Json examined(const Grid& grid, std::size_t number) {
     const double step = static_cast<double>(config.train.accumulation) *
                         (6 * tokens * static_cast<double>(make_layout(config).parameter_count()) +
                          5e6 * static_cast<double>(config.model.depth + 1));
-    const MemoryDemand memory = memory_demand(prepared);
+    const MemoryDemand memory = memory_demand(prepared.config, prepared.device);
     return {{"name", config.name},
             {"id", run_id(config, hash)},
             {"hash", run_hash(config, hash)},
             {"cost", step * static_cast<double>(config.train.steps)},
             {"program", memory.program},
             {"memory", memory.own},
-            {"memory_refusal", memory_refusal(prepared).value_or("")},
+            {"memory_refusal", memory_refusal(prepared.config, prepared.device).value_or("")},
             {"threads", config.compute.threads},
             {"flush_denormals", config.compute.flush_denormals}};
   } catch (const Error& error) {

@@ -176,7 +176,7 @@ ExperimentResult run_experiment(const Prepared& prepared, const ExperimentOption
       options.out.empty() ? default_run_folder(prepared.config.name, run_id(prepared.config, hash)) : options.out;
   if (const auto status = status_in_manifest(path + "/manifest.json");
       !options.force && (options.overwrite || (status != RunStatus::finished && status != RunStatus::diverged)))
-    if (const auto refusal = memory_refusal(prepared)) throw Error(*refusal);
+    if (const auto refusal = memory_refusal(prepared.config, prepared.device)) throw Error(*refusal);
   const RunFolder folder = RunFolder::open({path, options.overwrite, options.resume}, resolved);
   Log log(terminal, options.quiet);
   if (folder.finished()) {

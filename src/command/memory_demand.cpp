@@ -13,22 +13,21 @@
 namespace gradflow {
 namespace {
 
-MemoryEstimate estimate_of(const Prepared& prepared) {
-  return memory_estimate(prepared.config, make_layout(prepared.config),
-                         chosen_backend(prepared.config, prepared.device));
+MemoryEstimate estimate_of(const Config& config, at::Device device) {
+  return memory_estimate(config, make_layout(config), chosen_backend(config, device));
 }
 
 }  // namespace
 
-MemoryDemand memory_demand(const Prepared& prepared) {
-  const MemoryEstimate estimate = estimate_of(prepared);
-  return {estimate.program, prepared.device.is_cpu() ? estimate.total() - estimate.program : 0};
+MemoryDemand memory_demand(const Config& config, at::Device device) {
+  const MemoryEstimate estimate = estimate_of(config, device);
+  return {estimate.program, device.is_cpu() ? estimate.total() - estimate.program : 0};
 }
 
-std::optional<std::string> memory_refusal(const Prepared& prepared, bool can_be_forced) {
+std::optional<std::string> memory_refusal(const Config& config, at::Device device, bool can_be_forced) {
   const auto available = available_memory();
-  if (!available || !prepared.device.is_cpu()) return std::nullopt;
-  const auto fault = memory_fault(prepared.config, estimate_of(prepared), *available);
+  if (!available || !device.is_cpu()) return std::nullopt;
+  const auto fault = memory_fault(config, estimate_of(config, device), *available);
   if (!fault) return std::nullopt;
   return can_be_forced ? *fault + "; --force runs it all the same" : *fault;
 }

@@ -5,7 +5,8 @@
 #include <span>
 #include <string>
 
-#include "command/prepare.h"
+#include "config/config.h"
+#include "model/tensor.h"
 
 namespace gradflow {
 
@@ -14,11 +15,12 @@ struct MemoryDemand {
   double program = 0;  ///< the program and its libraries, which the workers of a sweep share
   double own = 0;      ///< 0 on a GPU
 };
-MemoryDemand memory_demand(const Prepared& prepared);
+/// `config`: resolved, the vocabulary filled in; `device`: what its compute.device names.
+MemoryDemand memory_demand(const Config& config, at::Device device);
 
 /// Why the run would be killed for its memory in the middle of its work, with the way on; absent where its estimate
 /// fits into what is free, and on a GPU. `can_be_forced`: the command has --force.
-std::optional<std::string> memory_refusal(const Prepared& prepared, bool can_be_forced = true);
+std::optional<std::string> memory_refusal(const Config& config, at::Device device, bool can_be_forced = true);
 
 /// How many runs at a time, `jobs` at most, fit into `available` bytes whichever of them they are: so many of the
 /// largest of `demands` (bytes) together. 0 when the largest does not fit alone.

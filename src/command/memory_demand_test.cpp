@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "config/resolved.h"
+
 namespace gradflow {
 namespace {
 
@@ -15,6 +17,16 @@ TEST(MemoryDemand, SoManyRunsAtATimeAsTheLargestOfThemFit) {
   EXPECT_EQ(jobs_within(demands, 9, 11), 2);
   EXPECT_EQ(jobs_within(demands, 3, 4), 0) << "the largest does not fit alone";
   EXPECT_EQ(jobs_within({}, 3, 0), 3) << "nothing is to be run";
+}
+
+TEST(MemoryDemand, OfAConfigurationNeedsNoData) {
+  Config config;
+  config.data.task = Task::text;
+  config.data.files = {"no such file"};
+  config = resolved(config);
+  EXPECT_GT(memory_demand(config, at::kCPU).own, 0);
+  EXPECT_GT(memory_demand(config, at::kCPU).program, 0);
+  EXPECT_EQ(memory_demand(config, at::kCUDA).own, 0) << "main memory is meant";
 }
 
 }  // namespace

@@ -147,11 +147,10 @@ Exit run(const Options& options) {
   std::vector<std::string> overrides = options.overrides;
   overrides.insert(overrides.end(), first.begin(), first.end());
   const Prepared prepared = prepare(options.config, overrides);
-  const Config& deepest = *std::max_element(
-      cells.begin(), cells.end(), [](const Config& a, const Config& b) { return a.model.depth < b.model.depth; });
-  overrides.back() = "model.depth=" + std::to_string(deepest.model.depth);
-  if (const auto refusal = memory_refusal(prepare(options.config, overrides), /*can_be_forced=*/false))
-    throw Error(*refusal);
+  for (Config& config : cells) {
+    config.data.vocabulary = prepared.config.data.vocabulary;
+    if (const auto refusal = memory_refusal(config, prepared.device, /*can_be_forced=*/false)) throw Error(*refusal);
+  }
   set_up_libtorch(prepared.config.compute);
 
   const std::string folder = open_folder(options, prepared.config);
@@ -163,7 +162,6 @@ Exit run(const Options& options) {
   const std::vector<SeedData> seeds = data_of_seeds(data_config, options.seeds, prepared.device);
   std::vector<ProbeCell> results;
   for (Config& config : cells) {
-    config.data.vocabulary = prepared.config.data.vocabulary;
     ProbeCell& cell = results.emplace_back(
         ProbeCell{{std::string(name_of(config.model.placement)), std::string(name_of(config.model.norm)),
                    std::string(name_of(config.model.residual)), std::string(name_of(config.model.initialization))},

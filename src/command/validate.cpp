@@ -23,7 +23,7 @@ Exit run(const Options& options) {
   for (const std::string& path : options.paths) {
     try {
       const Prepared prepared = prepare(path, options.overrides);
-      if (const auto refusal = memory_refusal(prepared)) throw Error(path + ": " + *refusal);
+      if (const auto refusal = memory_refusal(prepared.config, prepared.device)) throw Error(path + ": " + *refusal);
       fmt::print("{}: ok\n", path);
     } catch (const Error& error) {
       faults.insert(faults.end(), error.lines().begin(), error.lines().end());
