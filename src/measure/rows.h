@@ -4,17 +4,22 @@
 
 namespace gradflow {
 
-/// The stream as rows (tokens, or samples where there are no tokens) by features: x [B, T, d] → [B·T, d], anything else
-/// [B, …] → [B, features].
-inline at::Tensor as_rows(const at::Tensor& x) {
-  return x.reshape({x.dim() == 3 ? x.size(0) * x.size(1) : x.size(0), -1});
+/// A stream's numbers by rows (tokens, or samples where there are no tokens): x [B, T, d] is B·T rows of d features,
+/// anything else [B, …] is B rows.
+struct RowShape {
+  std::int64_t rows = 1, features = 1;
+};
+inline RowShape row_shape(const at::Tensor& x) {
+  RowShape shape;
+  const std::int64_t leading = x.dim() == 3 ? 2 : 1;
+  for (std::int64_t d = 0; d < x.dim(); ++d) (d < leading ? shape.rows : shape.features) *= x.size(d);
+  return shape;
 }
 
-/// How many features a row of it has.
-inline std::int64_t features_of(const at::Tensor& x) {
-  std::int64_t features = 1;
-  for (std::int64_t d = x.dim() == 3 ? 2 : 1; d < x.dim(); ++d) features *= x.size(d);
-  return features;
+/// [rows, features]
+inline at::Tensor as_rows(const at::Tensor& x) {
+  const RowShape shape = row_shape(x);
+  return x.reshape({shape.rows, shape.features});
 }
 
 }  // namespace gradflow

@@ -8,16 +8,15 @@
 namespace gradflow {
 namespace {
 
-/// The numbers of a stream one behind the other, in a dtype the reductions take, and how many rows (as_rows) they are.
+/// The numbers of a stream one behind the other, in a dtype the reductions take, and the rows that they are.
 /// Tensors of many steps and segments pass here: no view is made of one that can be read as it is.
 struct Matrix {
-  explicit Matrix(const at::Tensor& x) : values(x), features(features_of(x)) {
+  explicit Matrix(const at::Tensor& x) : values(x), shape(row_shape(x)) {
     if (values.scalar_type() == at::kBFloat16) values = values.to(at::kFloat);
     if (!values.is_contiguous()) values = values.contiguous();
-    rows = features == 0 ? 0 : values.numel() / features;
   }
   at::Tensor values;
-  std::int64_t rows, features;
+  RowShape shape;
 };
 
 /// Which rows count; null: all.
@@ -28,7 +27,8 @@ const bool* real_rows(const at::Tensor& real, at::Tensor& keep_alive) {
 }
 
 RowSums cpu_row_sums(const Matrix& matrix, const bool* real) {
-  const auto count = static_cast<std::size_t>(matrix.rows), features = static_cast<std::size_t>(matrix.features);
+  const auto count = static_cast<std::size_t>(matrix.shape.rows),
+             features = static_cast<std::size_t>(matrix.shape.features);
   return matrix.values.scalar_type() == at::kDouble ? row_sums(matrix.values.data_ptr<double>(), count, features, real)
                                                     : row_sums(matrix.values.data_ptr<float>(), count, features, real);
 }
@@ -99,13 +99,13 @@ void StreamMeter::forward_done(std::size_t segment, const Stream& input, const S
   Shape& shape = shapes_[segment];
   if (shape.has_stream) {
     add_rows(segment, output.x, batch.real);
-    shape.features = static_cast<double>(features_of(output.x));
+    shape.features = static_cast<double>(row_shape(output.x).features);
   }
   shape.has_norm_input = inside.norm_input.defined();
   if (shape.has_norm_input) {
     // What enters norm_in is the stream that the segment before has just measured.
     shape.norm_input_is_stream = input.x.defined() && inside.norm_input.data_ptr() == input.x.data_ptr();
-    shape.norm_input_features = static_cast<double>(features_of(inside.norm_input));
+    shape.norm_input_features = static_cast<double>(row_shape(inside.norm_input).features);
     if (!shape.norm_input_is_stream) add_squares(segment, norm_input_squares, inside.norm_input, batch.real);
   }
   shape.has_branch = inside.branch_squares || inside.branch.defined();
