@@ -93,11 +93,9 @@ void ParameterStore::zero_gradients(std::size_t segment) {
   if (first == last) return;
   const std::int64_t begin = entries_[first].offset, end = entries_[last - 1].offset + entries_[last - 1].size;
   const std::size_t element = gradients_.element_size();
-  if (gradients_.is_cpu())  // an operator for every segment of a deep stack would show in the time of a step
-    std::memset(static_cast<std::byte*>(gradients_.data_ptr()) + static_cast<std::size_t>(begin) * element, 0,
-                static_cast<std::size_t>(end - begin) * element);
-  else
-    gradients_.narrow(0, begin, end - begin).zero_();
+  // An operator for every segment of a deep stack would show in the time of a step.
+  std::memset(static_cast<std::byte*>(gradients_.data_ptr()) + static_cast<std::size_t>(begin) * element, 0,
+              static_cast<std::size_t>(end - begin) * element);
 }
 
 at::Tensor ParameterStore::gradient(std::string_view name) const { return parameter(name).grad(); }

@@ -50,7 +50,7 @@ class ParameterStore {
   at::Tensor& second_moment() { return second_moment_; }
 
   void zero_gradients() { gradients_.zero_(); }
-  /// Those of one segment's own parameters.
+  /// Those of one segment's own parameters, of a store on the CPU.
   void zero_gradients(std::size_t segment);
   /// Where the entries of a segment begin; with segment_count(): how many entries there are.
   std::size_t first_entry(std::size_t segment) const { return first_entries_[segment]; }
