@@ -20,24 +20,13 @@ using testing::replaced;
 
 class VerdictTables : public testing::ClaimFiles {
  protected:
-  /// The claim ID of the folder, judged by runs that were made for it.
-  ClaimOutcome judged(const std::string& id, const std::string& text, double post, const std::string& command) {
-    write_file_atomically(folder_ / (id + ".json"), text);
-    const Claim& claim = claims_.emplace_back(load_claim(folder_ / (id + ".json")));
-    ClaimOutcome outcome = judge_runs(claim, made_runs(claim, post, out() + "/runs/" + id));
-    outcome.command = command;
-    return outcome;
-  }
   /// What `claims run` does with what it judged.
   EarlierOutcomes write(const std::vector<ClaimOutcome>& now) {
     EarlierOutcomes earlier = earlier_outcomes(out(), now);
     write_outcomes(joined(now, earlier.outcomes), out());
     return earlier;
   }
-  std::string out() const { return folder_ / "out"; }
   std::string file(const std::string& name) const { return read_file(out() + "/" + name); }
-
-  std::deque<Claim> claims_;
 };
 
 TEST_F(VerdictTables, LeadFromTheRowToTheClaimFileAndTheRuns) {
@@ -144,12 +133,8 @@ TEST_F(VerdictTables, QuickRowsSaySo) {
 }
 
 TEST_F(VerdictTables, PositionsOfAConflictStandSideBySide) {
-  const auto position = [&](const std::string& quantity, const std::string& other) {
-    return replaced(good(), "\"topic\"",
-                    R"("conflict": {"about": "Which is better", "quantity": ")" + quantity + R"(", "with": [")" +
-                        other + R"("]}, "topic")");
-  };
-  write({judged("c", position("final loss", "d"), 3.9, "x"), judged("d", position("first loss", "c"), 0.9, "x")});
+  write({judged("c", position("Which is better", "final loss", "d"), 3.9, "x"),
+         judged("d", position("Which is better", "first loss", "c"), 0.9, "x")});
   const std::string text = file("claims.md");
   const std::size_t at = text.find("### Which is better");
   ASSERT_NE(at, std::string::npos);

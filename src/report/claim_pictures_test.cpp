@@ -11,26 +11,15 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::made_runs;
 using ::testing::Not;
-using testing::replaced;
 
 class ClaimPictures : public testing::ClaimFiles {
  protected:
   /// Two positions about one thing; the first is reproduced, the second refuted.
   std::vector<ClaimOutcome> two() {
-    const auto text = [&](const std::string& quantity, const std::string& other) {
-      return replaced(good(), "\"topic\"",
-                      R"("conflict": {"about": "Which is <better>", "quantity": ")" + quantity + R"(", "with": [")" +
-                          other + R"("]}, "topic")");
-    };
-    write_file_atomically(folder_ / "c.json", text("final loss", "d"));
-    write_file_atomically(folder_ / "d.json", text("first loss", "c"));
-    claims_ = {load_claim(folder_ / "c.json"), load_claim(folder_ / "d.json")};
-    return {judge_runs(claims_[0], made_runs(claims_[0], 3.9, folder_ / "a")),
-            judge_runs(claims_[1], made_runs(claims_[1], 0.9, folder_ / "b"))};
+    return {judged("c", position("Which is <better>", "final loss", "d"), 3.9, "x"),
+            judged("d", position("Which is <better>", "first loss", "c"), 0.9, "x")};
   }
-  std::vector<Claim> claims_;
 };
 
 std::size_t count(const std::string& text, const std::string& part) {
@@ -65,13 +54,12 @@ TEST_F(ClaimPictures, ClaimsWithoutANumberHaveARowToo) {
 
 TEST_F(ClaimPictures, StandOnThePageBesideTheirTables) {
   const std::vector<ClaimOutcome> outcomes = two();
-  const std::string out = folder_ / "out";
-  create_folders(out + "/pictures");
-  write_file_atomically(out + "/pictures/topic-gone.svg", "");
-  write_claims_report(outcomes, out);
-  EXPECT_EQ(file_size(out + "/pictures/topic-gone.svg"), std::nullopt);
-  EXPECT_NE(file_size(out + "/pictures/topic-tests.svg"), std::nullopt);
-  const std::string page = read_file(out + "/index.html");
+  create_folders(out() + "/pictures");
+  write_file_atomically(out() + "/pictures/topic-gone.svg", "");
+  write_claims_report(outcomes, out());
+  EXPECT_EQ(file_size(out() + "/pictures/topic-gone.svg"), std::nullopt);
+  EXPECT_NE(file_size(out() + "/pictures/topic-tests.svg"), std::nullopt);
+  const std::string page = read_file(out() + "/index.html");
   EXPECT_THAT(page, AllOf(HasSubstr("Where does the literature disagree with itself?"), HasSubstr("href=\"../c.json\""),
                           HasSubstr("href=\"numbers/d.csv\""), HasSubstr("quantity meant"), Not(HasSubstr("<script"))));
   EXPECT_EQ(count(page, "<svg"), 2u);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,19 @@ inline std::string replaced(std::string text, const std::string& part, const std
   const std::size_t at = text.find(part);
   EXPECT_NE(at, std::string::npos) << part;
   return text.replace(at, part.size(), by);
+}
+
+/// Runs of a claim that are made without training: post-LN ends at `post`, pre-LN at 1.7.
+inline std::vector<ClaimRun> made_runs(const Claim& claim, double post, const std::string& pool) {
+  std::vector<ClaimRun> runs;
+  for (const Config& config : claim.cells) {
+    const double seed = static_cast<double>(config.seed);
+    runs.push_back({pool + "/" + std::to_string(runs.size()), ""});
+    make_run(
+        runs.back().folder,
+        {.config = config, .loss = config.model.placement == Placement::post ? post + 0.01 * seed : 1.7 + 0.02 * seed});
+  }
+  return runs;
 }
 
 class ClaimFiles : public ::testing::Test {
@@ -51,20 +65,25 @@ class ClaimFiles : public ::testing::Test {
     return {};
   }
 
-  TemporaryFolder folder_;
-};
-
-/// Runs of a claim that are made without training: post-LN ends at `post`, pre-LN at 1.7.
-inline std::vector<ClaimRun> made_runs(const Claim& claim, double post, const std::string& pool) {
-  std::vector<ClaimRun> runs;
-  for (const Config& config : claim.cells) {
-    const double seed = static_cast<double>(config.seed);
-    runs.push_back({pool + "/" + std::to_string(runs.size()), ""});
-    make_run(
-        runs.back().folder,
-        {.config = config, .loss = config.model.placement == Placement::post ? post + 0.01 * seed : 1.7 + 0.02 * seed});
+  /// good() as one position of a conflict with the claim `other`.
+  static std::string position(const std::string& about, const std::string& quantity, const std::string& other) {
+    return replaced(good(), "\"topic\"",
+                    R"("conflict": {"about": ")" + about + R"(", "quantity": ")" + quantity + R"(", "with": [")" +
+                        other + R"("]}, "topic")");
   }
-  return runs;
-}
+  /// The claim ID of the folder, judged by runs that were made for it.
+  ClaimOutcome judged(const std::string& id, const std::string& text, double post, const std::string& command) {
+    write_file_atomically(folder_ / (id + ".json"), text);
+    const Claim& claim = claims_.emplace_back(load_claim(folder_ / (id + ".json")));
+    ClaimOutcome outcome = judge_runs(claim, made_runs(claim, post, out() + "/runs/" + id));
+    outcome.command = command;
+    return outcome;
+  }
+  /// Where verdicts and the runs behind them stand.
+  std::string out() const { return folder_ / "out"; }
+
+  TemporaryFolder folder_;
+  std::deque<Claim> claims_;  // those that were judged, whose outcomes point to them
+};
 
 }  // namespace gradflow::testing
