@@ -8,6 +8,7 @@
 #include "kernels/backend.h"
 #include "kernels/workspace.h"
 #include "model/parameter_store.h"
+#include "testing/small_transformer.h"
 
 namespace gradflow {
 namespace {
@@ -29,14 +30,7 @@ void expect_exact(Config config, const std::string& what) {
 }
 
 Config small_config() {
-  Config config;
-  config.model.depth = 3;
-  config.model.width = 20;
-  config.model.heads = 5;
-  config.data.context = 7;
-  config.data.vocabulary = 13;
-  config.train.batch = 40;
-  return config;
+  return testing::small_transformer({.depth = 3, .width = 20, .heads = 5, .vocabulary = 13, .context = 7, .batch = 40});
 }
 
 TEST(FusedMemory, EveryBufferOfEveryPlacement) {

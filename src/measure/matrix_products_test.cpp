@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "config/resolved.h"
+#include "testing/small_transformer.h"
 
 namespace gradflow {
 namespace {
@@ -11,16 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::Field;
 
-Config small() {
-  Config config;
-  config.model.depth = 2;
-  config.model.width = 8;
-  config.model.heads = 2;
-  config.data.vocabulary = 16;
-  config.data.context = 5;
-  config.train.batch = 3;
-  return config;
-}
+Config small() { return testing::small_transformer({.vocabulary = 16, .context = 5, .batch = 3}); }
 
 std::vector<std::vector<std::int64_t>> shapes(const Config& config) {
   const Config whole = resolved(config);

@@ -11,7 +11,7 @@
 #include "core/philox.h"
 #include "data/source.h"
 #include "measure/eigenvalue.h"
-#include "testing/training.h"
+#include "testing/small_transformer.h"
 
 namespace gradflow {
 namespace {
@@ -19,15 +19,9 @@ namespace {
 using Numbers = std::map<std::pair<std::int64_t, std::string>, double>;  // layer (0: the whole stack) and name
 
 Config tiny(std::int64_t depth) {
-  Config config = testing::tiny_config();
+  Config config = testing::small_transformer({.depth = depth, .width = 4, .vocabulary = 5, .context = 4, .batch = 3});
   config.compute.dtype = Dtype::float64;
-  config.model.depth = depth;
-  config.model.width = 4;
   config.model.ffn_width = 6;
-  config.model.heads = 2;
-  config.data.vocabulary = 5;
-  config.data.context = 4;
-  config.train.batch = 3;
   return resolved(config);
 }
 

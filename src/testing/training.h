@@ -7,20 +7,15 @@
 #include "config/resolved.h"
 #include "data/source.h"
 #include "kernels/backend.h"
+#include "testing/small_transformer.h"
 #include "train/trainer.h"
 
 namespace gradflow::testing {
 
 /// A small Transformer on `markov` that trains in milliseconds; resolved.
 inline Config tiny_config() {
-  Config config;
+  Config config = small_transformer();
   config.name = "tiny";
-  config.model.depth = 2;
-  config.model.width = 8;
-  config.model.heads = 2;
-  config.data.vocabulary = 8;
-  config.data.context = 8;
-  config.train.batch = 4;
   config.train.steps = 6;
   return resolved(config);
 }

@@ -17,16 +17,11 @@ namespace {
 
 /// Width 20 in five heads, context 7, vocabulary 13: nothing is a multiple of anything.
 Config odd_config() {
-  Config config;
+  Config config =
+      testing::small_transformer({.depth = 3, .width = 20, .heads = 5, .vocabulary = 13, .context = 7, .batch = 3});
   config.name = "odd";
-  config.model.depth = 3;
-  config.model.width = 20;
-  config.model.heads = 5;
   config.model.ffn_width = 37;
   config.data.task = Task::quadratic;
-  config.data.vocabulary = 13;
-  config.data.context = 7;
-  config.train.batch = 3;
   config.train.steps = 20;
   config.train.learning_rate = 3e-4;
   config.train.clip_norm = 1;
