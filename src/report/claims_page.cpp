@@ -14,10 +14,13 @@ namespace {
 
 constexpr std::string_view own_style =
     "figure{margin:0 0 12px;overflow-x:auto}figure svg{background:#fff;max-width:none}"
-    ".scroll td.wrap{white-space:normal;min-width:220px}";
+    ".scroll td.wrap{white-space:normal;min-width:220px}.scroll+h3{margin-top:28px}";
 
-std::string file_link(const std::string& folder, const Claim& claim) {
-  return fmt::format(R"(<a href="{}">{}</a>)", escaped_html(link_from(folder, claim.path)), escaped_html(claim.id));
+/// The claim's name, which leads to its file, above what it says: a column for each would not fit on a screen beside
+/// the others.
+std::string claim_cell(const std::string& folder, const Claim& claim) {
+  return fmt::format(R"(<td class="wrap"><a href="{}">{}</a><br>{}</td>)", escaped_html(link_from(folder, claim.path)),
+                     escaped_html(claim.id), escaped_html(claim.statement));
 }
 
 std::string verdict_cells(const ClaimOutcome& outcome) {
@@ -36,10 +39,9 @@ std::string table_html(const std::vector<std::string_view>& headings, const std:
 std::string dispute_html(const ClaimDispute& dispute, const std::string& folder) {
   std::string rows;
   for (const ClaimOutcome* outcome : dispute.positions)
-    rows += fmt::format(R"(<tr><td class="wrap">{} ({})</td><td class="wrap">{}</td><td class="wrap">{}</td>{}</tr>)",
-                        escaped_html(outcome->claim->statement), file_link(folder, *outcome->claim),
-                        escaped_html(outcome->claim->source), escaped_html(outcome->claim->conflict.quantity),
-                        verdict_cells(*outcome));
+    rows += fmt::format(R"(<tr>{}<td class="wrap">{}</td><td class="wrap">{}</td>{}</tr>)",
+                        claim_cell(folder, *outcome->claim), escaped_html(outcome->claim->source),
+                        escaped_html(outcome->claim->conflict.quantity), verdict_cells(*outcome));
   return table_html({"position", "source", "quantity meant", "verdict", "value", "95 % interval"}, rows);
 }
 
@@ -47,12 +49,11 @@ std::string topic_html(std::span<const ClaimOutcome> outcomes, const std::string
   std::string rows;
   for (const ClaimOutcome& outcome : outcomes)
     if (outcome.claim->topic == topic)
-      rows += fmt::format(
-          R"(<tr><td>{}</td><td class="wrap">{}</td><td class="wrap">{}</td>{}<td class="n">{}</td><td class="wrap">{}</td></tr>)",
-          file_link(folder, *outcome.claim), escaped_html(outcome.claim->statement),
-          escaped_html(outcome.claim->source), verdict_cells(outcome), outcome.judgement.seeds,
-          escaped_html(outcome.claim->criterion.words()));
-  return table_html({"claim", "statement", "source", "verdict", "value", "95 % interval", "seeds", "criterion"}, rows);
+      rows +=
+          fmt::format(R"(<tr>{}<td class="wrap">{}</td>{}<td class="n">{}</td><td class="wrap">{}</td></tr>)",
+                      claim_cell(folder, *outcome.claim), escaped_html(outcome.claim->source), verdict_cells(outcome),
+                      outcome.judgement.seeds, escaped_html(outcome.claim->criterion.words()));
+  return table_html({"claim", "source", "verdict", "value", "95 % interval", "seeds", "criterion"}, rows);
 }
 
 std::string remarkable_html(std::span<const ClaimOutcome> outcomes) {
