@@ -3,22 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "testing/run_of_program.h"
 
-namespace gradflow {
+namespace gradflow::testing {
 namespace {
 
-using testing::Outcome;
-using testing::run_gradflow;
-using testing::RunFiles;
-using testing::RunningProgram;
-using testing::Words;
+using namespace ::testing;
 
-class CheckpointInPython : public testing::ProgramTest {};
+class CheckpointInPython : public ProgramTest {};
 
 TEST_F(CheckpointInPython, OpensWithThePackage) {
   const std::string python = folder_ / "python";
@@ -46,9 +41,9 @@ with safe_open(sys.argv[1], "np") as file:
   EXPECT_EQ(found["step"], "3");
   EXPECT_EQ(found["shape"], (nlohmann::json{8, 8}));
   EXPECT_EQ(found["moments"], true);
-  const double logged = std::stod(testing::column(run.steps(), "weight_norm").back());
+  const double logged = std::stod(column(run.steps(), "weight_norm").back());
   EXPECT_NEAR(found["norm"].get<double>(), logged, 1e-12 * logged);
 }
 
 }  // namespace
-}  // namespace gradflow
+}  // namespace gradflow::testing

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,18 +13,12 @@
 
 #include "testing/run_of_program.h"
 
-namespace gradflow {
+namespace gradflow::testing {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using testing::Outcome;
-using testing::run_gradflow;
-using testing::RunningProgram;
-using testing::Words;
-using testing::operator+;
+using namespace ::testing;
 
-class ClaimsCommand : public testing::ProgramTest {
+class ClaimsCommand : public ProgramTest {
  protected:
   /// Whether the first loss of a stack lies above 3, which it does, and above `bound`.
   std::string claim(const std::string& name, const std::string& criterion, const std::string& more_axes = "",
@@ -180,4 +175,4 @@ TEST_F(ClaimsCommand, ASignalDoesNotWaitForTheChecks) {
 }
 
 }  // namespace
-}  // namespace gradflow
+}  // namespace gradflow::testing

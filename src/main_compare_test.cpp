@@ -3,32 +3,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 
-#include "output/csv_table.h"
 #include "testing/made_run.h"
 #include "testing/run_of_program.h"
 
-namespace gradflow {
+namespace gradflow::testing {
 namespace {
 
-using ::testing::AllOf;
-using testing::column;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using testing::lines_of;
-using testing::make_run;
-using ::testing::Not;
-using testing::Outcome;
-using testing::run_gradflow;
-using ::testing::StartsWith;
-using testing::transformer_config;
-using testing::Words;
-using testing::operator+;
+using namespace ::testing;
 
-class OverRuns : public testing::ProgramTest {
+class OverRuns : public ProgramTest {
  protected:
   /// Two placements, three seeds each, without training.
   void make_study_folder() {
@@ -161,4 +150,4 @@ TEST_F(OverRuns, CollectNeedsNoMoreMemoryForMoreRows) {
 }
 
 }  // namespace
-}  // namespace gradflow
+}  // namespace gradflow::testing

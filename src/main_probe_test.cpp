@@ -3,31 +3,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "testing/run_of_program.h"
 
-namespace gradflow {
+namespace gradflow::testing {
 namespace {
 
-using ::testing::AllOf;
-using testing::column;
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using testing::lines_of;
-using testing::number;
-using testing::Outcome;
-using testing::run_gradflow;
-using testing::RunFiles;
-using ::testing::StartsWith;
-using testing::Words;
-using testing::operator+;
+using namespace ::testing;
 
-class ProbeCommand : public testing::ProgramTest {
+class ProbeCommand : public ProgramTest {
  protected:
   Outcome probe(const Words& options, const std::string& out = "probe") {
     return run_gradflow(Words{"probe", tiny(), "--out", folder_ / out} + options);
@@ -180,7 +170,7 @@ TEST_F(ProbeCommand, TakesQuantitiesOnDemand) {
     }
 }
 
-class QuantitiesOnDemand : public testing::ProgramTest {};
+class QuantitiesOnDemand : public ProgramTest {};
 
 TEST_F(QuantitiesOnDemand, AreWrittenAtStepZeroAndWhereLayerRowsAreDue) {
   const RunFiles run = this->run(
@@ -230,4 +220,4 @@ TEST_F(QuantitiesOnDemand, AreTheSameInAResumedRun) {
 }
 
 }  // namespace
-}  // namespace gradflow
+}  // namespace gradflow::testing

@@ -10,17 +10,12 @@
 
 #include "testing/run_of_program.h"
 
-namespace gradflow {
+namespace gradflow::testing {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
-using testing::Outcome;
-using testing::run_gradflow;
-using testing::Words;
-using testing::operator+;
+using namespace ::testing;
 
-class ReportCommand : public testing::ProgramTest {
+class ReportCommand : public ProgramTest {
  protected:
   /// A run in the folder's subfolder runs/NAME; code 3 is as good as 0.
   void made(const std::string& name, const Words& overrides) {
@@ -34,7 +29,7 @@ class ReportCommand : public testing::ProgramTest {
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     said_ = outcome.err;
     const std::string text = read_file(folder_ / "runs/report.html");
-    EXPECT_THAT(text, ::testing::EndsWith("</html>\n"));
+    EXPECT_THAT(text, EndsWith("</html>\n"));
     EXPECT_NO_THROW(data_of(text));
     EXPECT_TRUE(exists("runs/report.md"));
     EXPECT_THAT(text, Not(HasSubstr("nan")));
@@ -131,4 +126,4 @@ TEST_F(ReportCommand, NothingToReportOnIsAnError) {
 }
 
 }  // namespace
-}  // namespace gradflow
+}  // namespace gradflow::testing

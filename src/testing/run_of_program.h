@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/files.h"
@@ -29,6 +32,9 @@ inline Words operator+(Words left, const Words& right) {
 inline Outcome run_gradflow(const Words& arguments, const Surroundings& surroundings = {}) {
   return RunningProgram(GRADFLOW_PROGRAM, arguments, surroundings).wait();
 }
+
+/// Whether the program sees a CUDA device.
+inline bool has_cuda() { return run_gradflow({"info"}).out.find("cuda:0") != std::string::npos; }
 
 inline Words lines_of(const std::string& path) {
   std::istringstream text(read_file(path));
@@ -68,6 +74,25 @@ inline double number(const CsvTable& table, std::size_t row, std::string_view na
   const std::optional<double> value = table.number(row, table.column(name));
   if (!value) throw std::runtime_error(std::string(name) + " is empty");
   return *value;
+}
+
+/// Rows of layers.csv with these values; each must occur.
+inline std::vector<std::size_t> rows_of(const CsvTable& layers, std::int64_t step, std::int64_t layer) {
+  std::vector<std::size_t> rows;
+  for (std::size_t row = 0; row < layers.rows(); ++row)
+    if (layers.integer(row, layers.column("step")) == step && layers.integer(row, layers.column("layer")) == layer)
+      rows.push_back(row);
+  EXPECT_FALSE(rows.empty()) << "no row for step " << step << ", layer " << layer;
+  return rows;
+}
+
+/// Waits until the condition holds; false when it does not within a minute.
+inline bool in_time(const std::function<bool()>& condition) {
+  for (int trial = 0; trial < 12000; ++trial) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
 }
 
 /// Runs the program on small configurations, in a folder of its own.
