@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <vector>
-
 #include "config/fields.h"
 #include "config/placements.h"
 #include "config/quantities.h"
@@ -80,23 +78,38 @@ const std::vector<Limit>& limits() {
 
 }  // namespace
 
-std::optional<FusedObstacle> fused_obstacle(const Config& config) {
+std::vector<FusedObstacle> fused_obstacles(const Config& config) {
+  std::vector<FusedObstacle> obstacles;
   for (const Limit& limit : limits()) {
     if (!limit.in_the_way(config)) continue;
     const Json value = find_field(limit.key)->value(config);
-    return FusedObstacle{
-        limit.key, fmt::format("{} is {}", limit.key, value.is_string() ? value.get<std::string>() : value.dump()),
-        limit.remedy};
+    obstacles.push_back(
+        {limit.key, fmt::format("{} is {}", limit.key, value.is_string() ? value.get<std::string>() : value.dump()),
+         limit.remedy});
   }
-  return std::nullopt;
+  return obstacles;
+}
+
+std::string faults_in_words(const std::vector<FusedObstacle>& obstacles) {
+  std::string words;
+  for (const FusedObstacle& obstacle : obstacles) words += (words.empty() ? "" : ", ") + obstacle.fault;
+  return words;
+}
+
+std::string remedies_in_words(const std::vector<FusedObstacle>& obstacles) {
+  std::string words;
+  for (const FusedObstacle& obstacle : obstacles)
+    words += fmt::format("{}{} ({})", words.empty() ? "" : ", ", obstacle.fault, obstacle.remedy);
+  return words;
 }
 
 void check_backend(Examination& examination) {
   if (examination.config.compute.backend != Backend::fused) return;
-  if (const auto obstacle = fused_obstacle(examination.config))
-    examination.refuse({"compute.backend", obstacle->key},
-                       fmt::format("fused cannot run this: {}; there {}, or write auto or aten here", obstacle->fault,
-                                   obstacle->remedy));
+  std::vector<FusedObstacle> obstacles = fused_obstacles(examination.config);
+  std::erase_if(obstacles, [&](const FusedObstacle& obstacle) { return !examination.in_order(obstacle.key); });
+  if (!obstacles.empty())
+    examination.refuse({"compute.backend"}, fmt::format("fused cannot run this: {}; or write auto or aten here",
+                                                        remedies_in_words(obstacles)));
 }
 
 }  // namespace gradflow

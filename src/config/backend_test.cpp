@@ -11,6 +11,8 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
+using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
 
 /// What is said against a configuration of these keys.
 std::vector<std::string> faults(std::vector<std::string> overrides) {
@@ -23,7 +25,7 @@ std::vector<std::string> faults(std::vector<std::string> overrides) {
 }
 
 TEST(FusedBackend, RunsTheDefaults) {
-  EXPECT_EQ(fused_obstacle(resolved(Config{})), std::nullopt);
+  EXPECT_EQ(faults_in_words(fused_obstacles(resolved(Config{}))), "");
   EXPECT_EQ(faults({"compute.backend=fused"}), std::vector<std::string>{});
 }
 
@@ -33,23 +35,23 @@ TEST(FusedBackend, IsRefusedWhereItCannotServeWithWhatWould) {
     const char* message;
   };
   for (const Case& c : {
-           Case{"compute.dtype=float64", "compute.dtype is float64; there write float32, or write auto or aten here"},
-           Case{"compute.device=cuda:1", "compute.device is cuda:1; there write cpu, or write auto or aten here"},
-           Case{"compute.threads=2", "compute.threads is 2; there write 1, or write auto or aten here"},
-           Case{"model.dropout=0.1", "model.dropout is 0.1; there write 0, or write auto or aten here"},
-           Case{"model.qk_norm=true", "model.qk_norm is true; there write false, or write auto or aten here"},
+           Case{"compute.dtype=float64", "compute.dtype is float64 (write float32); or write auto or aten here"},
+           Case{"compute.device=cuda:1", "compute.device is cuda:1 (write cpu); or write auto or aten here"},
+           Case{"compute.threads=2", "compute.threads is 2 (write 1); or write auto or aten here"},
+           Case{"model.dropout=0.1", "model.dropout is 0.1 (write 0); or write auto or aten here"},
+           Case{"model.qk_norm=true", "model.qk_norm is true (write false); or write auto or aten here"},
            Case{"model.activation=tanh",
-                "model.activation is tanh; there write one of gelu, relu, or write auto or aten here"},
+                "model.activation is tanh (write one of gelu, relu); or write auto or aten here"},
            Case{"model.norm=dyt",
-                "model.norm is dyt; there write one of none, layernorm, rmsnorm, or write auto or aten here"},
+                "model.norm is dyt (write one of none, layernorm, rmsnorm); or write auto or aten here"},
            Case{"model.residual=highway",
-                "model.residual is highway; there write one of add, none, scaled, rezero, "
-                "sqrt2, or write auto or aten here"},
+                "model.residual is highway (write one of add, none, scaled, rezero, "
+                "sqrt2); or write auto or aten here"},
            Case{"model.placement=b2t",
-                "model.placement is b2t; there write one of none, pre, post, deepnorm, sandwich, "
-                "peri, reordered, lns, keel, mix_ln, or write auto or aten here"},
+                "model.placement is b2t (write one of none, pre, post, deepnorm, sandwich, "
+                "peri, reordered, lns, keel, mix_ln); or write auto or aten here"},
            Case{"record.quantities=zero_fraction",
-                "record.quantities is zero_fraction; there leave out what is measured inside sub-layers, or write "
+                "record.quantities is zero_fraction (leave out what is measured inside sub-layers); or write "
                 "auto or aten here"},
        }) {
     EXPECT_THAT(faults({"compute.backend=fused", c.override}),
@@ -58,9 +60,22 @@ TEST(FusedBackend, IsRefusedWhereItCannotServeWithWhatWould) {
   }
 }
 
+TEST(FusedBackend, NamesAllThatStandsInItsWayInOneError) {
+  EXPECT_THAT(faults({"compute.backend=fused", "model.dropout=0.1", "model.qk_norm=true", "compute.threads=2"}),
+              ElementsAre(EndsWith("compute.backend: fused cannot run this: compute.threads is 2 (write 1), "
+                                   "model.qk_norm is true (write false), model.dropout is 0.1 (write 0); or write auto "
+                                   "or aten here")));
+}
+
+TEST(FusedBackend, SaysNothingOfAKeyThatIsAtFaultItself) {
+  EXPECT_THAT(faults({"compute.backend=fused", "model.dropout=0.1", "compute.threads=0"}),
+              UnorderedElementsAre(StartsWith("--set compute.threads: 0 is out of range"),
+                                   EndsWith("this: model.dropout is 0.1 (write 0); or write auto or aten here")));
+}
+
 TEST(FusedBackend, ServesTransformersOnly) {
   EXPECT_THAT(faults({"compute.backend=fused", "model.stack=mlp", "data.task=teacher"}),
-              ElementsAre(EndsWith("model.stack is mlp; there write transformer, or write auto or aten here")));
+              ElementsAre(EndsWith("model.stack is mlp (write transformer); or write auto or aten here")));
 }
 
 TEST(FusedBackend, CoversThePlacementsThatItPromises) {
@@ -74,7 +89,7 @@ TEST(FusedBackend, CoversThePlacementsThatItPromises) {
         config.model.placement = placement;
         config.model.norm = norm;
         config.model.residual = residual;
-        EXPECT_EQ(fused_obstacle(resolved(config)), std::nullopt) << name_of(placement);
+        EXPECT_EQ(faults_in_words(fused_obstacles(resolved(config))), "") << name_of(placement);
       }
 }
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <optional>
+#include <vector>
 
 #include "config/backend.h"
 #include "config/derived.h"
@@ -14,26 +14,29 @@ namespace gradflow {
 namespace {
 
 /// What stands against the fused backend, with the device that `auto` found.
-std::optional<FusedObstacle> obstacle(const Config& config, at::Device device) {
-  if (!device.is_cpu()) return FusedObstacle{"compute.device", "the device is " + device.str(), "write cpu"};
-  return fused_obstacle(config);
+std::vector<FusedObstacle> obstacles_on(const Config& config, at::Device device) {
+  std::vector<FusedObstacle> obstacles = fused_obstacles(config);
+  std::erase_if(obstacles, [](const FusedObstacle& obstacle) { return obstacle.key == "compute.device"; });
+  if (!device.is_cpu())
+    obstacles.insert(obstacles.begin(), {"compute.device", "the device is " + device.str(), "write cpu"});
+  return obstacles;
 }
 
 }  // namespace
 
 Backend chosen_backend(const Config& config, at::Device device) {
   if (config.compute.backend == Backend::aten) return Backend::aten;
-  const auto against = obstacle(config, device);
-  if (!against) return Backend::fused;
+  const auto against = obstacles_on(config, device);
+  if (against.empty()) return Backend::fused;
   if (config.compute.backend == Backend::automatic) return Backend::aten;
-  throw Error(fmt::format("{}: {}, where compute.backend fused cannot run; {}, or compute.backend auto or aten",
-                          against->key, against->fault, against->remedy));
+  throw Error(fmt::format("compute.backend: fused cannot run this: {}; or write auto or aten here",
+                          remedies_in_words(against)));
 }
 
 std::string backend_in_words(const Config& config, at::Device device) {
   const Backend chosen = chosen_backend(config, device);
   if (chosen == Backend::fused || config.compute.backend == Backend::aten) return std::string(name_of(chosen));
-  return fmt::format("{} (fused cannot: {})", name_of(chosen), obstacle(config, device)->fault);
+  return fmt::format("{} (fused cannot: {})", name_of(chosen), faults_in_words(obstacles_on(config, device)));
 }
 
 SegmentFactory segment_factory(const Config& config, at::Device device) {

@@ -19,7 +19,7 @@ std::string backend_in_words(const Config& config, at::Device device);
 /// What makes the segments of that backend.
 SegmentFactory segment_factory(const Config& config, at::Device device);
 
-/// The segments of a Transformer on the fused backend, for a configuration without fused_obstacle on the CPU.
+/// The segments of a Transformer on the fused backend, for a configuration without fused_obstacles on the CPU.
 std::vector<std::unique_ptr<Segment>> make_fused_segments(const Config& config, const ParameterStore& store);
 /// The same in that workspace, made for the same configuration.
 std::vector<std::unique_ptr<Segment>> make_fused_segments_in(const std::shared_ptr<Workspace>& workspace,

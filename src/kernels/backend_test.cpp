@@ -26,6 +26,9 @@ TEST(ChosenBackend, AutoTakesFusedWhereItServes) {
   EXPECT_EQ(chosen_backend(with(Backend::automatic, 0.1), at::kCPU), Backend::aten);
   EXPECT_EQ(backend_in_words(with(Backend::automatic), at::kCPU), "fused");
   EXPECT_EQ(backend_in_words(with(Backend::automatic, 0.1), at::kCPU), "aten (fused cannot: model.dropout is 0.1)");
+  Config config = with(Backend::automatic, 0.1);
+  config.model.qk_norm = true;
+  EXPECT_EQ(backend_in_words(config, at::kCPU), "aten (fused cannot: model.qk_norm is true, model.dropout is 0.1)");
 }
 
 TEST(ChosenBackend, TheDeviceThatWasFoundCounts) {
@@ -34,7 +37,11 @@ TEST(ChosenBackend, TheDeviceThatWasFoundCounts) {
   EXPECT_EQ(chosen_backend(config, at::Device(at::kCUDA, 0)), Backend::aten);
   config.compute.backend = Backend::fused;
   EXPECT_THAT([&] { chosen_backend(config, at::Device(at::kCUDA, 0)); },
-              ::testing::ThrowsMessage<Error>(::testing::HasSubstr("the device is cuda:0")));
+              ::testing::ThrowsMessage<Error>(::testing::HasSubstr("the device is cuda:0 (write cpu); or write auto")));
+  config.model.dropout = 0.1;
+  EXPECT_THAT([&] { chosen_backend(config, at::Device(at::kCUDA, 0)); },
+              ::testing::ThrowsMessage<Error>(
+                  ::testing::HasSubstr("the device is cuda:0 (write cpu), model.dropout is 0.1 (write 0); or write")));
 }
 
 }  // namespace

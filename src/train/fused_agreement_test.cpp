@@ -50,7 +50,7 @@ std::vector<Variant> variants() {
         };
         Config config = odd_config();
         change(config);
-        if (fused_obstacle(resolved(config))) continue;
+        if (!fused_obstacles(resolved(config)).empty()) continue;
         all.push_back(
             {std::string(name_of(placement)) + "_" + std::string(name_of(norm)) + "_" + std::string(name_of(residual)),
              change});
