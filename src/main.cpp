@@ -71,7 +71,9 @@ int main(int argc, char** argv) {
   program.set_help_flag("-h,--help", "prints this help; every command has its own");
   program.footer(
       "Exit codes: 0 done, 1 configuration, file or environment, 2 command line, 3 the run stopped at a value that\n"
-      "is not finite, 4 some run of a sweep failed, 75 interrupted by SIGINT, SIGTERM or SIGUSR1: --resume goes on.");
+      "is not finite, 4 some run of a sweep failed, 75 interrupted by SIGINT, SIGTERM, SIGUSR1 or\n"
+      "SIGHUP (a closed terminal): --resume goes on. Commands that keep nothing to go on from end by the signal "
+      "itself.");
   program.require_subcommand(0, 1);
   program.get_formatter()->column_width(24);
 

@@ -2,10 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -116,12 +119,42 @@ TEST_F(Bench, ABackendThatCannotServeIsLeftOutUnlessItIsNamed) {
               ElementsAre("fused standard", "fused none"));
 }
 
+TEST_F(Bench, AStoppedOneLeavesNoTemporaryFolder) {
+  const std::string temporary = folder_ / "temporary";
+  create_folders(temporary);
+  const auto is_empty = [&] { return std::filesystem::is_empty(temporary); };
+  const Words while_steps_are_timed = {"--steps-only", "--repeat", "1000000"},
+              while_memory_is_measured = {"--set", "accumulation=1000000"};
+  for (const Words& when : {while_steps_are_timed, while_memory_is_measured})
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+      testing::RunningProgram program(GRADFLOW_PROGRAM, Words{"bench", tiny()} + when,
+                                      {.folder = {}, .shell = "export TMPDIR=" + temporary});
+      for (int trial = 0; trial < 6000 && is_empty(); ++trial) usleep(10'000);
+      ASSERT_FALSE(is_empty());
+      usleep(300'000);  // into the run whose files lie there
+      program.kill(signal);
+      EXPECT_EQ(program.wait().code, 128 + signal);
+      EXPECT_TRUE(is_empty());
+    }
+}
+
 TEST_F(Bench, TheTableForPeopleNamesEverything) {
   const Outcome outcome = bench({"--steps-only", "--repeat", "1", "--steps", "1"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   for (const char* text : {"2 blocks, width 8, pre", "32 tokens a step", "matrix products alone", "GFLOP/s", "tokens/s",
                            "aten", "fused", "standard", "none"})
     EXPECT_THAT(outcome.out, HasSubstr(text));
+}
+
+TEST_F(Bench, AGemmShareAboveAHundredPercentIsCommentedBelowTheTable) {
+  // Of one repeat on a machine that does other things as well it may be above or below.
+  const Outcome outcome = bench({"--steps-only", "--repeat", "1", "--steps", "1"});
+  const std::string table = outcome.out.substr(0, outcome.out.find("A GEMM share"));
+  bool is_above = false;
+  const std::regex share("([0-9]+) %");
+  for (std::sregex_iterator found(table.begin(), table.end(), share), end; found != end; ++found)
+    is_above = is_above || std::stoi((*found)[1]) > 100;
+  EXPECT_EQ(outcome.out.find("A GEMM share above 100 %") != std::string::npos, is_above) << outcome.out;
 }
 
 TEST_F(Bench, EveryStackAndWhatOthersForbidCanBeTimed) {

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -72,7 +75,8 @@ class Interruption : public testing::ProgramTest {
 
 TEST_F(Interruption, EverySignalEndsItWith75AndItGoesOn) {
   const Words overrides = {"steps=100000000", "record.steps_every=10", "layers_every=1000"};
-  for (const auto& [signal, name] : {std::pair(SIGINT, "SIGINT"), {SIGTERM, "SIGTERM"}, {SIGUSR1, "SIGUSR1"}}) {
+  for (const auto& [signal, name] :
+       {std::pair(SIGINT, "SIGINT"), {SIGTERM, "SIGTERM"}, {SIGUSR1, "SIGUSR1"}, {SIGHUP, "SIGHUP"}}) {
     RunningProgram program(GRADFLOW_PROGRAM, command(tiny(), overrides, name));
     const RunFiles run{folder_ / name};
     ASSERT_TRUE(in_time([&] { return has_rows(run, 2); }));
@@ -82,6 +86,42 @@ TEST_F(Interruption, EverySignalEndsItWith75AndItGoesOn) {
     EXPECT_EQ(run.json("manifest.json")["status"], "interrupted");
     EXPECT_THAT(run.json("manifest.json")["reason"].get<std::string>(), StartsWith(name));
   }
+}
+
+TEST_F(Interruption, AClosedTerminalLeavesACheckpoint) {
+  const Words words = Words{GRADFLOW_PROGRAM} + command(tiny(), {"steps=100000000", "record.steps_every=10"});
+  std::vector<char*> argv;
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  int terminal = -1;
+  const pid_t pid = forkpty(&terminal, nullptr, nullptr, nullptr);
+  ASSERT_GE(pid, 0);
+  if (pid == 0) {
+    ::signal(SIGHUP, SIG_DFL);  // the tests may run under nohup
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+  const RunFiles run{folder_ / "run"};
+  EXPECT_TRUE(in_time([&] { return has_rows(run, 2); }));
+  close(terminal);
+  int status = 0;
+  EXPECT_TRUE(in_time([&] { return waitpid(pid, &status, WNOHANG) == pid; }));
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 75);
+  EXPECT_THAT(run.json("manifest.json")["reason"].get<std::string>(), StartsWith("SIGHUP after step "));
+  EXPECT_FALSE(std::filesystem::is_empty(run.file("checkpoint")));
+}
+
+TEST_F(Interruption, UnderNohupAClosedTerminalIsNothing) {
+  RunningProgram program(GRADFLOW_PROGRAM, command(tiny(), {"steps=100000000", "record.steps_every=10"}),
+                         {.folder = {}, .shell = "trap '' HUP"});
+  const RunFiles run{folder_ / "run"};
+  ASSERT_TRUE(in_time([&] { return has_rows(run, 2); }));
+  program.kill(SIGHUP);
+  const std::size_t rows = lines_of(run.file("steps.csv")).size();
+  EXPECT_TRUE(in_time([&] { return has_rows(run, rows + 1); }));
+  EXPECT_EQ(end(program, SIGTERM).code, 75);
+  EXPECT_THAT(run.json("manifest.json")["reason"].get<std::string>(), StartsWith("SIGTERM after step "));
 }
 
 TEST_F(Interruption, AnEvaluationIsGivenUpAndMadeAgain) {

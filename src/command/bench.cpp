@@ -7,12 +7,14 @@
 
 #include "command/command.h"
 #include "command/environment.h"
+#include "command/gemm_share.h"
 #include "command/memory_demand.h"
 #include "command/prepare.h"
 #include "command/process_settings.h"
 #include "config/resolved.h"
 #include "core/build_info.h"
 #include "core/clock.h"
+#include "core/interrupt.h"
 #include "core/machine.h"
 #include "core/memory.h"
 #include "core/numbers.h"
@@ -133,6 +135,7 @@ void measure_process(Measured& backend, const Options& options) {
   for (const std::string& override : overrides) words.insert(words.end(), {"--set", override});
 
   const ProcessEnd end = run_process("/proc/self/exe", words);
+  give_up_if_interrupted();
   if (end.code != static_cast<int>(Exit::done))
     throw Error(
         fmt::format("the run that measures memory and start-up ended with exit code {}; --steps-only leaves "
@@ -176,6 +179,7 @@ Bench measure(const Options& options) {
                            bench.backends.front().prepared.device);
   // Everything takes its turn in every repeat: what slows the machine down for a while slows down all of it.
   for (std::int64_t r = 0; r < options.repeat; ++r) {
+    give_up_if_interrupted();
     if (bench.products) bench.product_times.push_back(1e3 * bench.products->seconds(clock_of(options)));
     for (Measured& backend : bench.backends) measure_steps(backend, options);
   }
@@ -283,22 +287,33 @@ std::string text_of(const Bench& bench) {
                         significant(bench.products->operations() / least(bench.product_times) / 1e6, 3));
   TextTable table(
       {"backend", "recording", "ms min", "ms median", "tokens/s", "GEMM share", "cost", "memory", "start-up"});
+  std::vector<double> shares;
   for (const Measured& backend : bench.backends)
     for (const Row& row : rows_of(backend)) {
       const Times& times = row.series.times;
       const std::optional<double> share = bench.gemm_share(times);
+      if (share) shares.push_back(*share);
       table.add({backend.backend, row.recording, significant(least(times), 4), significant(*median(times), 4),
                  fmt::format("{:.0f}", static_cast<double>(backend.tokens) / least(times) * 1e3),
-                 share ? fmt::format("{:.0f} %", 100 * *share) : "–",
+                 share ? gemm_share_text(*share) : "–",
                  row.recording_cost ? fmt::format("{:+.1f} %", 100 * *row.recording_cost) : "",
                  backend.memory ? bytes_in_words(static_cast<double>(*backend.memory)) : "–",
                  backend.start_up ? fmt::format("{:.2f} s", *backend.start_up) : "–"});
     }
-  return text + "\n" + table.text() + (bench.options.phases ? phases_text(bench) : "");
+  return text + "\n" + table.text() + gemm_share_note(shares) + (bench.options.phases ? phases_text(bench) : "");
+}
+
+Bench tidily_measured(const Options& options) {
+  catch_interrupts();
+  try {
+    return measure(options);
+  } catch (const Interrupted&) {  // the temporary folders are gone by now
+    end_by_signal();
+  }
 }
 
 Exit run(const Options& options) {
-  const Bench bench = measure(options);
+  const Bench bench = tidily_measured(options);
   fmt::print("{}", options.json ? json_of(bench).dump(2) + "\n" : text_of(bench));
   return Exit::done;
 }

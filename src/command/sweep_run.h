@@ -27,7 +27,7 @@ RunsTable runs_table(const GridCells& cells);
 
 /// Runs every cell that is not finished, in order, and keeps runs.csv. Unfinished runs are resumed; a cell whose worker
 /// dies is tried once more, at the end. Errors of single cells are said on the log and end nothing but the cell. After
-/// SIGINT, SIGTERM or SIGUSR1 the workers are told, waited for, and nothing new begins. Throws Error before anything
+/// one of `interrupting_signals` the workers are told, waited for, and nothing new begins. Throws Error before anything
 /// runs where a cell, or so many of the largest as are asked for at a time, need more memory than is free. Call while
 /// this process has a single thread.
 Exit run_sweep(const Grid& grid, const GridCells& cells, const SweepOptions& options, RunsTable& table, Log& log);

@@ -97,7 +97,7 @@ ChildProcess::ChildProcess(const std::function<void(Channel&)>& work) {
   // A signal for the child must not reach it before it has forgotten what its parent got.
   sigset_t caught, before;
   sigemptyset(&caught);
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&caught, signal);
+  for (const int signal : interrupting_signals) sigaddset(&caught, signal);
   ::pthread_sigmask(SIG_BLOCK, &caught, &before);
   const pid_t pid = ::fork();
   if (pid == 0) forget_interrupt();

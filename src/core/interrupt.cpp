@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
@@ -37,7 +38,11 @@ void catch_interrupts(SecondSigint second) {
   struct sigaction action = {};
   action.sa_handler = remember;
   sigemptyset(&action.sa_mask);
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaction(signal, &action, nullptr);
+  for (const int signal : interrupting_signals) {
+    struct sigaction before = {};
+    sigaction(signal, nullptr, &before);
+    if (signal != SIGHUP || before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
+  }
 }
 
 int interrupted() { return arrived.load(std::memory_order_relaxed); }
@@ -50,6 +55,13 @@ void give_up_if_overdue() {
   if (interrupted() != 0 && now() - arrived_at > patience) throw Interrupted();
 }
 
+void end_by_signal() {
+  const int signal = interrupted();
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);
+  ::_exit(128 + signal);  // where it is blocked
+}
+
 void forget_interrupt() { arrived = 0; }
 
 const char* signal_name(int signal) {
@@ -57,6 +69,7 @@ const char* signal_name(int signal) {
     case SIGINT: return "SIGINT";
     case SIGTERM: return "SIGTERM";
     case SIGUSR1: return "SIGUSR1";
+    case SIGHUP: return "SIGHUP";
     default: return "another signal";
   }
 }

@@ -55,6 +55,40 @@ TEST(InterruptDeathTest, SigtermTwiceStillWaits) {
       testing::ExitedWithCode(0), "");
 }
 
+TEST(InterruptDeathTest, AClosedTerminalIsASignalLikeTheOthers) {
+  EXPECT_EXIT(
+      {
+        signal(SIGHUP, SIG_DFL);
+        catch_interrupts();
+        raise(SIGHUP);
+        _exit(interrupted() == SIGHUP ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST(InterruptDeathTest, AClosedTerminalIsIgnoredUnderNohup) {
+  EXPECT_EXIT(
+      {
+        signal(SIGHUP, SIG_IGN);
+        catch_interrupts();
+        raise(SIGHUP);
+        _exit(interrupted() == 0 ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST(InterruptDeathTest, WhoHasTidiedUpEndsByTheSignalThatArrived) {
+  for (const int wanted : interrupting_signals)
+    EXPECT_EXIT(
+        {
+          signal(SIGHUP, SIG_DFL);
+          catch_interrupts();
+          raise(wanted);
+          end_by_signal();
+        },
+        testing::KilledBySignal(wanted), "");
+}
+
 TEST(InterruptDeathTest, WorkThatIsDoneAgainIsGivenUpAtOnceOtherWorkLater) {
   EXPECT_EXIT(
       {
@@ -86,6 +120,8 @@ TEST(Interrupt, SignalsHaveTheirNames) {
   EXPECT_STREQ(signal_name(SIGINT), "SIGINT");
   EXPECT_STREQ(signal_name(SIGTERM), "SIGTERM");
   EXPECT_STREQ(signal_name(SIGUSR1), "SIGUSR1");
+  EXPECT_STREQ(signal_name(SIGHUP), "SIGHUP");
+  for (const int signal : interrupting_signals) EXPECT_STRNE(signal_name(signal), "another signal");
 }
 
 }  // namespace

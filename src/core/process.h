@@ -6,6 +6,10 @@
 
 namespace gradflow {
 
+/// The arguments that this process was started with, its own name first, as the kernel keeps them; empty where it does
+/// not say.
+std::vector<std::string> command_line();
+
 /// How a program ended that was run to its end.
 struct ProcessEnd {
   int code = 0;        ///< exit code; 128 + signal when a signal ended it
@@ -15,7 +19,8 @@ struct ProcessEnd {
 };
 
 /// Starts the program with these arguments, its own name first, and waits for it. It shares standard output, standard
-/// error and the cores of this process. Throws Error when it cannot be started.
+/// error and the cores of this process, and is killed when a signal arrives that `catch_interrupts` catches. Throws
+/// Error when it cannot be started.
 ProcessEnd run_process(const std::string& program, const std::vector<std::string>& arguments);
 
 }  // namespace gradflow

@@ -1,8 +1,12 @@
 #include "core/process.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
 
 #include "core/error.h"
+#include "core/interrupt.h"
 
 namespace gradflow {
 namespace {
@@ -21,6 +25,16 @@ TEST(Process, TellsItsTimeAndItsMemory) {
   EXPECT_GT(end.peak_memory, 100'000);
   // 40 MB in a variable of the shell.
   EXPECT_GT(shell("x=$(head -c 40000000 /dev/zero | tr '\\0' x); exit 0").peak_memory, 40'000'000);
+}
+
+TEST(ProcessDeathTest, IsKilledWhenASignalArrives) {
+  EXPECT_EXIT(
+      {
+        catch_interrupts();
+        const ProcessEnd end = shell("sleep 0.3; kill -TERM $PPID; sleep 60");
+        _exit(end.code == 128 + SIGKILL && end.seconds < 30 && interrupted() == SIGTERM ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 TEST(Process, ThatCannotBeStartedIsAnError) {

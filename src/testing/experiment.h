@@ -68,7 +68,7 @@ class ExperimentTest : public ::testing::Test {
   }
   ~ExperimentTest() override {
     forget_interrupt();
-    for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) ::signal(signal, SIG_DFL);
+    for (const int signal : interrupting_signals) ::signal(signal, SIG_DFL);
   }
 
   std::string path(const std::string& name) const { return folder_ / name; }

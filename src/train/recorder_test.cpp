@@ -161,7 +161,7 @@ TEST_F(RecorderTest, RowsOwedOfAStepThatIsNotFiniteAreMadeWhenTheRunGoesOn) {
       EXPECT_EQ(recorder.owes(), interrupted);
       recorder.save(state);
       forget_interrupt();
-      for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) ::signal(signal, SIG_DFL);
+      for (const int signal : interrupting_signals) ::signal(signal, SIG_DFL);
     }
     Recorder recorder(config_, stack(), at::kCPU, folder);
     recorder.restore(state);

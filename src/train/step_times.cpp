@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "core/interrupt.h"
 #include "kernels/backend.h"
 #include "train/recorder.h"
 #include "train/trainer.h"
@@ -69,7 +70,9 @@ StepTimes time_steps(const Config& config, const DataSource& data, at::Device de
   Recorder recorder(run, stack, device, folder);
   StepClock step_clock(steps, clock, phases);
   Trainer trainer(run, stack, data, device, {&recorder, &step_clock});
-  if (trainer.run().stopped_at)
+  const Ending ending = trainer.run();
+  if (ending.interrupted) throw Interrupted();
+  if (ending.stopped_at)
     throw Error("the run met a value that is not finite within a few steps; lower train.learning_rate");
   recorder.finish();
   return step_clock.times();

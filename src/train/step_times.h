@@ -23,7 +23,8 @@ struct StepTimes {
 /// A short real run of `config` (resolved; data in `data`) in which every other step is recorded, so that both kinds
 /// meet the same machine, memory and weights; its files go to the empty folder `folder`. After a few steps to warm up
 /// come `steps` of each kind, of which the means are taken. Throws Error when the run stops at a value that is not
-/// finite. Phases are looked at when asked for, on the CPU alone: on a GPU work is queued in one and done in another.
+/// finite, Interrupted after a signal. Phases are looked at when asked for, on the CPU alone: on a GPU work is queued
+/// in one and done in another.
 StepTimes time_steps(const Config& config, const DataSource& data, at::Device device, std::int64_t steps,
                      const std::string& folder, ClockKind clock = ClockKind::wall, bool phases = false);
 
