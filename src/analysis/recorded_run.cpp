@@ -19,16 +19,18 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view run_again = "run it again with --overwrite";
+constexpr std::string_view run_again = "remove the folder and run it again";
+/// For the results of a run whose configuration is there (`damaged_result`).
+constexpr std::string_view make_whole = "its sweep, or run --resume, makes it whole";
 
 bool exists(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored);
 }
 
-json object_in(std::string_view text, std::string_view name) {
+json object_in(std::string_view text, std::string_view name, std::string_view remedy = run_again) {
   json value = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!value.is_object()) throw Error(fmt::format("{} is damaged: it is no JSON object; {}", name, run_again));
+  if (!value.is_object()) throw Error(fmt::format("{} is damaged: it is no JSON object; {}", name, remedy));
   return value;
 }
 
@@ -52,7 +54,7 @@ void check_table(const RecordedRun& run, std::string_view name, std::span<const 
   constexpr std::size_t longest_header = 8192;
   const std::string beginning = read_beginning(run.file(name), longest_header);
   const std::size_t end = beginning.find('\n');
-  if (end == std::string::npos) throw Error(fmt::format("{} has no header; {}", name, run_again));
+  if (end == std::string::npos) throw Error(fmt::format("{} has no header; {}", name, make_whole));
   std::string_view header = std::string_view(beginning).substr(0, end);
   if (header.ends_with('\r')) header.remove_suffix(1);
   if (const std::string fault = header_fault(header, columns); !fault.empty())
@@ -68,7 +70,7 @@ void check_tables(const RecordedRun& run) {
     if (exists(run.file(name)))
       check_table(run, name, columns);
     else if (run.finished())
-      throw Error(fmt::format("says that it is {}, but has no {}; {}", name_of(run.status), name, run_again));
+      throw Error(fmt::format("says that it is {}, but has no {}; {}", name_of(run.status), name, make_whole));
   }
 }
 
@@ -97,9 +99,9 @@ RecordedRun read(const std::string& path) {
   if (const auto derived = whole.find("derived"); derived != whole.end()) run.derived = std::move(*derived);
 
   if (exists(run.file("summary.json")))
-    run.summary = object_in(read_file(run.file("summary.json")), "summary.json");
+    run.summary = object_in(read_file(run.file("summary.json")), "summary.json", make_whole);
   else if (run.finished())
-    throw Error(fmt::format("says that it is {}, but has no summary.json; {}", word, run_again));
+    throw Error(fmt::format("says that it is {}, but has no summary.json; {}", word, make_whole));
   check_tables(run);
   return run;
 }

@@ -72,13 +72,17 @@ class CheckpointForm : public testing::ExperimentTest {
     fs::copy(path(name) + "/checkpoint", path(name) + "/kept", fs::copy_options::recursive);
     for (const std::int64_t step : {15, 17}) rewrite(file_of(name, step), change);
     const auto before = tables(name);
-    const std::string config = read_file(path(name) + "/config.json");
-    EXPECT_THAT(error_of(name, overrides, {.resume = true}),
-                AllOf(StartsWith(file_of(name, 17) + ": "), HasSubstr(message),
-                      HasSubstr("; go on with the version that wrote it, or start again with --overwrite")));
+    const std::string config = read_file(path(name) + "/config.json"),
+                      manifest = read_file(path(name) + "/manifest.json");
+    EXPECT_THAT(
+        error_of(name, overrides, {.resume = true}),
+        AllOf(StartsWith(file_of(name, 17) + ": "), HasSubstr(message),
+              HasSubstr(
+                  "; go on with the version that wrote it, or start again (remove the folder, or run --overwrite)")));
     EXPECT_THAT(checkpoints(name), ElementsAre("step-15.safetensors", "step-17.safetensors"));
     EXPECT_EQ(tables(name), before);
     EXPECT_EQ(read_file(path(name) + "/config.json"), config);
+    EXPECT_EQ(read_file(path(name) + "/manifest.json"), manifest);
 
     fs::remove_all(path(name) + "/checkpoint");
     fs::rename(path(name) + "/kept", path(name) + "/checkpoint");

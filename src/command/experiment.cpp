@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "command/device.h"
@@ -16,6 +15,7 @@
 #include "core/files.h"
 #include "core/interrupt.h"
 #include "core/machine.h"
+#include "core/process.h"
 #include "kernels/backend.h"
 #include "model/description.h"
 #include "output/log.h"
@@ -52,14 +52,6 @@ class ProgressObserver final : public Observer {
   const Recorder& recorder_;
   std::int64_t steps_;
 };
-
-/// The arguments that this process was started with, as the kernel keeps them; empty where it does not say.
-std::vector<std::string> command_line() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::vector<std::string> arguments;
-  for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
-  return arguments;
-}
 
 Manifest manifest_of(const Prepared& prepared) {
   const BuildInfo& build = build_info();
@@ -174,8 +166,11 @@ ExperimentResult run_experiment(const Prepared& prepared, const ExperimentOption
 
   const std::string path =
       options.out.empty() ? default_run_folder(prepared.config.name, run_id(prepared.config, hash)) : options.out;
-  if (const auto status = status_in_manifest(path + "/manifest.json");
-      !options.force && (options.overwrite || (status != RunStatus::finished && status != RunStatus::diverged)))
+  const auto there = status_in_manifest(path + "/manifest.json");
+  const bool has_ended = there == RunStatus::finished || there == RunStatus::diverged;
+  const std::string damaged = has_ended ? damaged_result(path) : "";
+  const bool is_done = has_ended && damaged.empty() && !options.overwrite;
+  if (!options.force && !is_done)
     if (const auto refusal = memory_refusal(prepared.config, prepared.device)) throw Error(*refusal);
   const RunFolder folder = RunFolder::open({path, options.overwrite, options.resume}, resolved);
   Log log(terminal, options.quiet);
@@ -186,9 +181,13 @@ ExperimentResult run_experiment(const Prepared& prepared, const ExperimentOption
             .was_finished = true};
   }
   log.open_file(folder.file("run.log"));
+  if (folder.unfinished() && !damaged.empty())
+    log.warning(folder.file(damaged) + ": missing or damaged; the finished run is made whole");
   Manifest manifest = manifest_of(prepared);
   std::vector<std::string> changes;
+  std::optional<std::string> manifest_before;
   if (folder.unfinished()) {
+    if (there) manifest_before = read_file(folder.file("manifest.json"));
     changes = changes_of_surroundings(folder.file("manifest.json"), manifest);
     continue_history(folder.file("manifest.json"), manifest);
   }
@@ -199,6 +198,9 @@ ExperimentResult run_experiment(const Prepared& prepared, const ExperimentOption
     return train(prepared, options, folder, log, manifest, changes);
   } catch (const Interrupted&) {  // before there was anything to keep
     return interrupted_run(folder, log, manifest, "while the run was starting");
+  } catch (const OfOtherVersion&) {  // which may go on with the run that this one has not touched
+    if (manifest_before) write_file_atomically(folder.file("manifest.json"), *manifest_before);
+    throw;
   } catch (const std::exception& error) {
     const bool no_memory = is_out_of_memory(error);
     // The folder says what happened even if nobody kept the terminal; an error while saying so must not hide the first.

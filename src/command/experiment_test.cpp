@@ -53,7 +53,8 @@ TEST_F(ExperimentTest, EndsWithACheckpointThatHoldsEveryTensorByName) {
 }
 
 TEST_F(ExperimentTest, ASignalEndsItWithACheckpointAndItsNameInTheManifest) {
-  for (const auto& [signal, name] : {std::pair(SIGINT, "SIGINT"), {SIGTERM, "SIGTERM"}, {SIGUSR1, "SIGUSR1"}}) {
+  for (const auto& [signal, name] :
+       {std::pair(SIGINT, "SIGINT"), {SIGTERM, "SIGTERM"}, {SIGUSR1, "SIGUSR1"}, {SIGHUP, "SIGHUP"}}) {
     const ExperimentResult result = run_until(9, name, {}, false, signal);
     EXPECT_EQ(result.exit, Exit::interrupted);
     EXPECT_THAT(said_,
@@ -349,8 +350,10 @@ TEST_F(ExperimentTest, OtherColumnsAreNeverMixed) {
   std::string steps = read_file(path("run") + "/steps.csv");
   steps.replace(0, 4, "stop");
   write_file_atomically(path("run") + "/steps.csv", steps);
+  const std::string manifest = read_file(path("run") + "/manifest.json");
   EXPECT_THAT(error_of("run", {}, {.resume = true}), HasSubstr("steps.csv:1: has other columns than this version"));
   EXPECT_EQ(read_file(path("run") + "/steps.csv"), steps);
+  EXPECT_EQ(read_file(path("run") + "/manifest.json"), manifest);
   EXPECT_THAT(checkpoints("run"), ElementsAre("step-12.safetensors"));
 }
 
@@ -452,6 +455,28 @@ TEST_F(ExperimentTest, KilledBetweenItsLastCheckpointAndItsEndItIsOnlyClosed) {
   remove_file(path("run") + "/summary.json");
   EXPECT_EQ(run("run", {"learning_rate=0.1"}, {.resume = true}).exit, Exit::done);
   expect_same("run", "whole", 24);
+}
+
+TEST_F(ExperimentTest, AFinishedRunWhoseResultsAreDamagedIsMadeWhole) {
+  run("whole", {"learning_rate=0.1"});
+  run("run", {"learning_rate=0.1"});
+  for (const std::string name : {"summary.json", "steps.csv", "layers.csv", "spikes.csv", "timing.csv"})
+    for (const bool is_there : {true, false}) {
+      SCOPED_TRACE(name);
+      remove_file(path("run") + '/' + name);
+      if (is_there) write_file_atomically(path("run") + '/' + name, "{\"cut");
+      EXPECT_THAT(error_of("run", {"learning_rate=0.1"}), HasSubstr(name + " is missing or damaged"));
+      const ExperimentResult result = run("run", {"learning_rate=0.1"}, {.resume = true});
+      EXPECT_EQ(result.exit, Exit::done);
+      EXPECT_FALSE(result.was_finished);
+      EXPECT_THAT(said_, HasSubstr("run/" + name + ": missing or damaged; the finished run is made whole"));
+      // Weights, moments and tables are all there: a summary costs no step.
+      if (name == "summary.json") {
+        EXPECT_THAT(said_, HasSubstr("going on after step 24"));
+      }
+      expect_same("run", "whole", 24);
+    }
+  EXPECT_TRUE(run("run", {"learning_rate=0.1"}).was_finished);
 }
 
 TEST_F(ExperimentTest, ResumingAnEmptyFolderOrOneWithoutCheckpointsStartsAtStepOne) {

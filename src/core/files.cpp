@@ -213,7 +213,8 @@ AppendFile::AppendFile(std::string path, std::uint64_t length) : path_(std::move
   const std::uint64_t size = file_size(path_).value_or(0);
   if (size < length)
     throw Error(path_ + ": has " + std::to_string(size) + " bytes where the checkpoint counts on " +
-                std::to_string(length) + "; the file was changed by something else: start again with --overwrite");
+                std::to_string(length) +
+                "; the file was changed by something else: start again (remove the folder, or run --overwrite)");
   descriptor_ = open_retrying(path_, O_WRONLY | O_APPEND);
   if (descriptor_ < 0) throw file_error(path_, "cannot be written", errno);
   if (::ftruncate(descriptor_, static_cast<off_t>(length)) != 0) {

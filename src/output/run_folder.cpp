@@ -11,7 +11,6 @@
 #include <system_error>
 #include <vector>
 
-#include "core/error.h"
 #include "core/files.h"
 
 namespace gradflow {
@@ -180,6 +179,25 @@ std::optional<RunStatus> status_of_folder(const std::string& path) {
   return again == RunStatus::running ? RunStatus::killed : again;
 }
 
+std::string damaged_result(const std::string& path) {
+  const auto file = [&](const char* name) { return path + '/' + name; };
+  try {
+    if (!json::parse(read_file(file("summary.json")), nullptr, /*allow_exceptions=*/false).is_object())
+      return "summary.json";
+  } catch (const Error&) {
+    return "summary.json";
+  }
+  constexpr std::size_t longest_header = 8192;
+  for (const char* table : {"steps.csv", "layers.csv", "spikes.csv", "timing.csv"}) {
+    try {
+      if (read_beginning(file(table), longest_header).find('\n') == std::string::npos) return table;
+    } catch (const Error&) {
+      return table;
+    }
+  }
+  return {};
+}
+
 RunFolder::RunFolder(std::string path, const nlohmann::ordered_json& config)
     : path_(std::move(path)),
       config_text_(config.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n') {}
@@ -199,8 +217,9 @@ RunFolder RunFolder::open(const RunFolderOptions& options, const nlohmann::order
   const json here(config);
   const auto compare = [&] {
     const auto there = config_there(folder.file("config.json"));
-    constexpr std::string_view way_out = "; choose another folder with --out or replace the run with --overwrite";
     const std::string another = path + ": holds a run of another configuration: ";
+    constexpr std::string_view way_out =
+        "; choose another folder with --out or replace the run (remove it, or run --overwrite)";
     if (!there) throw Error(another + "its config.json cannot be read" + std::string(way_out));
     folder.changes_ = differences(*there, here);
     if (folder.changes_.empty()) return;
@@ -215,7 +234,8 @@ RunFolder RunFolder::open(const RunFolderOptions& options, const nlohmann::order
                      : "") +
                 std::string(way_out));
   };
-  // Whether the run has been done and is not to be made longer.
+  // Whether the run has been done, is whole, and is not to be made longer.
+  std::string damaged;
   const auto is_done = [&] {
     if (options.overwrite) return false;
     const auto status = status_in_manifest(folder.file("manifest.json"));
@@ -224,6 +244,7 @@ RunFolder RunFolder::open(const RunFolderOptions& options, const nlohmann::order
     const bool longer = std::any_of(folder.changes_.begin(), folder.changes_.end(),
                                     [](const ConfigChange& change) { return change.key == "train.steps"; });
     if (longer && status == RunStatus::finished) return false;
+    if (damaged = damaged_result(path); !damaged.empty()) return false;
     folder.finished_ = status;
     return true;
   };
@@ -238,6 +259,9 @@ RunFolder RunFolder::open(const RunFolderOptions& options, const nlohmann::order
   const bool run_there = exists(folder.file("config.json")) || exists(folder.file("manifest.json"));
   if (run_there && !options.overwrite) {
     compare();
+    if (!options.resume && !damaged.empty())
+      throw Error(path + ": holds a finished run whose " + damaged +
+                  " is missing or damaged; make it whole with --resume or start again with --overwrite");
     if (!options.resume) {
       const auto status = status_in_manifest(folder.file("manifest.json"));
       // The lock is ours: whoever said so is gone.

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/error.h"
 #include "core/lock.h"
 #include "output/manifest.h"
 
@@ -28,6 +29,15 @@ std::string default_run_folder(std::string_view name, std::string_view id);
 /// How the run in that folder stands: what its manifest says, but `killed` where that is `running` and no process holds
 /// the folder's lock. Absent without a manifest.
 std::optional<RunStatus> status_of_folder(const std::string& path);
+
+/// The file of a finished run's results that is missing or cannot be read, "summary.json"; empty when all are there.
+/// Their rows are not looked at.
+std::string damaged_result(const std::string& path);
+
+/// What another version of the program wrote into a folder, where this one has changed nothing.
+struct OfOtherVersion : Error {
+  using Error::Error;
+};
 
 struct RunFolderOptions {
   std::string path;        ///< of the folder; it may exist and be empty
@@ -58,6 +68,7 @@ class RunFolder {
   /// | a run that another process works on | Error | Error | Error |
   /// | a run of another configuration | Error | new run | Error |
   /// | a finished or diverged run | `finished()` | new run | `finished()` |
+  /// | one of which a `damaged_result` is left | Error | new run | `unfinished()` |
   /// | an unfinished run | Error | new run | `unfinished()` |
   ///
   /// A finished run's folder is left as it is, unlocked: it may lie where nobody may write. Errors name the folder and

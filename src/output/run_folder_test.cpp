@@ -47,6 +47,10 @@ void set_status(const RunFolder& folder, RunStatus status) {
   Manifest manifest;
   manifest.status = status;
   write_manifest(folder.file("manifest.json"), manifest);
+  if (status != RunStatus::finished && status != RunStatus::diverged) return;
+  write_file_atomically(folder.file("summary.json"), "{}\n");
+  for (const char* table : {"steps.csv", "layers.csv", "spikes.csv", "timing.csv"})
+    write_file_atomically(folder.file(table), "step\n1\n");
 }
 
 /// Leaves a run of this status behind.
@@ -143,6 +147,25 @@ TEST(RunFolder, SaysThatTheRunIsDone) {
   }
 }
 
+TEST(RunFolder, OfAFinishedRunIsMadeWholeWhereAResultIsMissingOrDamaged) {
+  for (const RunStatus status : {RunStatus::finished, RunStatus::diverged})
+    for (const char* name : {"summary.json", "steps.csv", "layers.csv", "spikes.csv", "timing.csv"})
+      for (const std::optional<std::string>& damage : {std::optional<std::string>(), {""}, {"[1, 2"}}) {
+        const TemporaryFolder temporary;
+        make_run(temporary / "run", status);
+        EXPECT_EQ(damaged_result(temporary / "run"), "");
+        fs::remove(temporary / "run/" + name);
+        if (damage) write_file_atomically(temporary / "run/" + name, *damage);
+        EXPECT_EQ(damaged_result(temporary / "run"), name);
+        EXPECT_EQ(error_of({.path = temporary / "run"}),
+                  temporary / "run" + ": holds a finished run whose " + name +
+                      " is missing or damaged; make it whole with --resume or start again with --overwrite");
+        const RunFolder folder = RunFolder::open({.path = temporary / "run", .resume = true}, config());
+        EXPECT_TRUE(folder.unfinished());
+        EXPECT_FALSE(folder.finished());
+      }
+}
+
 TEST(RunFolder, NamesTheWaysOnFromAnUnfinishedRun) {
   for (const auto& [status, word] : {std::pair(RunStatus::running, "killed"),
                                      {RunStatus::interrupted, "interrupted"},
@@ -185,7 +208,7 @@ TEST(RunFolder, RefusesAnotherConfigurationAndNamesTheKeys) {
     const std::string what = temporary / "run" +
                              ": holds a run of another configuration: model.depth 12 → 6, train.betas [0.9,0.98] → "
                              "[0.9,0.99]; ";
-    const std::string way_out = "choose another folder with --out or replace the run with --overwrite";
+    const std::string way_out = "choose another folder with --out or replace the run (remove it, or run --overwrite)";
     EXPECT_EQ(error_of({.path = temporary / "run"}, other), what + way_out);
     EXPECT_EQ(error_of({.path = temporary / "run", .resume = true}, other),
               what +

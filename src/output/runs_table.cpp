@@ -19,7 +19,8 @@ constexpr auto columns = std::to_array<Column>({
     {"index", "the run's number in the grid, from 0; `--index` takes it"},
     {"id", "name of the run folder"},
     {"status",
-     "finished, diverged, interrupted, failed, running, killed: its process is gone, or pending: not begun yet"},
+     "finished, diverged, interrupted, failed, running, killed: its process is gone, damaged: finished, but a file of "
+     "its results is missing or cannot be read, or pending: not begun yet"},
     {"exit_code", "what `gradflow run` ends with: 0, 3 diverged, 75 interrupted, 1 error, 128 + signal of a crash"},
     {"verdict", "learned, learning, stuck, worse or diverged"},
     {"final_loss", "mean of the last min(20, steps) losses, nats"},
@@ -77,6 +78,11 @@ RunRow run_row(std::int64_t index, const std::string& id, const std::string& pat
   row.status = name_of(*status);
   row.exit_code = exit_code_of(*status);
   if (!row.done()) return row;
+  if (!damaged_result(path).empty()) {
+    row.status = "damaged";
+    row.exit_code.reset();
+    return row;
+  }
   try {
     const auto summary = nlohmann::json::parse(read_file(path + "/summary.json"));
     if (summary.at("verdict").is_string()) row.verdict = summary.at("verdict");

@@ -14,7 +14,8 @@ namespace gradflow {
 struct RunRow {
   std::int64_t index = 0;  ///< in the grid, from 0
   std::string id;          ///< name of the run folder
-  std::string status;      ///< word of `status_of_folder`, or `pending` where no run was begun
+  std::string status;  ///< word of `status_of_folder`, `pending` where no run was begun, `damaged` where it ended and
+                       ///< its results are not whole
   std::optional<int> exit_code;
   std::string verdict;               ///< empty while there is none
   std::optional<double> final_loss;  ///< nan where the mean is not finite

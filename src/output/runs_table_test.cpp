@@ -29,6 +29,8 @@ class Runs : public ::testing::Test {
     create_folders(folder_ / id);
     write_file_atomically(folder_ / id + "/manifest.json", R"({"status": ")" + status + "\"}");
     write_file_atomically(folder_ / id + "/summary.json", R"({"verdict": "stuck", "final_loss": )" + loss + "}");
+    for (const char* table : {"steps.csv", "layers.csv", "spikes.csv", "timing.csv"})
+      write_file_atomically(folder_ / id + '/' + table, "step\n");
   }
 
   std::string text() { return read_file(folder_ / "runs.csv"); }
@@ -49,6 +51,16 @@ TEST_F(Runs, StandAsTheirFoldersSay) {
   EXPECT_EQ(text(), header + line("0,seed=0,finished,0,stuck,3.5,", 0) + line("1,seed=1,diverged,3,stuck,nan,", 1) +
                         line("2,seed=2,interrupted,75,,,", 2) + line("3,seed=3,pending,,,,", 3));
   EXPECT_NO_THROW(read_csv(folder_ / "runs.csv", runs_columns()));
+}
+
+TEST_F(Runs, ThatEndedAreDamagedWithoutTheirResults) {
+  finish("seed=0", "finished", "half a numb\"");
+  finish("seed=1", "diverged", "null");
+  remove_file(folder_ / "seed=1/layers.csv");
+  RunsTable table(folder_.path(), rows(2));
+  table.write();
+  EXPECT_EQ(text(), header + line("0,seed=0,damaged,,,,", 0) + line("1,seed=1,damaged,,,,", 1));
+  for (const RunRow& row : table.rows()) EXPECT_FALSE(row.done());
 }
 
 TEST_F(Runs, AreRunningOnlyWhileSomebodyHoldsTheirLock) {

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/numbers.h"
+#include "output/run_folder.h"
 
 namespace gradflow {
 namespace {
@@ -27,9 +28,10 @@ const std::string& with_columns(const std::string& path, std::span<const Column>
   std::ifstream file(path, std::ios::binary);
   std::string header;
   if (!std::getline(file, header) || header != header_line(columns))
-    throw Error(path +
-                ":1: has other columns than this version writes; go on with the version that wrote it, or start "
-                "again with --overwrite");
+    throw OfOtherVersion(
+        path +
+        ":1: has other columns than this version writes; go on with the version that wrote it, or start "
+        "again (remove the folder, or run --overwrite)");
   return path;
 }
 

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/numbers.h"
+#include "output/run_folder.h"
 
 namespace gradflow {
 namespace {
@@ -22,7 +23,7 @@ using nlohmann::json;
 /// To be raised whenever the form changes of what stands in a checkpoint: also a number more in an observer's row.
 constexpr std::string_view format_version = "gradflow 2";
 constexpr std::string_view other_form_remedy =
-    "; go on with the version that wrote it, or start again with --overwrite";
+    "; go on with the version that wrote it, or start again (remove the folder, or run --overwrite)";
 constexpr std::string_view folder_name = "checkpoint", prefix = "step-", ending = ".safetensors";
 
 /// A checkpoint that cannot be gone on from, so that the one before is tried.
@@ -229,8 +230,9 @@ std::optional<Position> Checkpoints::restore() {
     rejected.push_back(path);
   }
   if (of_other_form)
-    throw Error(*of_other_form + ": has another form than this version writes, and no other checkpoint is in order" +
-                std::string(other_form_remedy));
+    throw OfOtherVersion(*of_other_form +
+                         ": has another form than this version writes, and no other checkpoint is in order" +
+                         std::string(other_form_remedy));
   if (!rejected.empty()) warn_("no other checkpoint is there: starting again from step 1");
   set_aside(rejected);
   return std::nullopt;
@@ -244,8 +246,9 @@ std::pair<Position, SavedState> Checkpoints::check(const SafetensorsFile& file) 
   try {
     const Metadata& metadata = file.metadata();
     if (metadata.at("format") != format_version)
-      throw Error(file.path() + ": has the format \"" + metadata.at("format") + "\" where this version has \"" +
-                  std::string(format_version) + "\"" + std::string(other_form_remedy));
+      throw OfOtherVersion(file.path() + ": has the format \"" + metadata.at("format") +
+                           "\" where this version has \"" + std::string(format_version) + "\"" +
+                           std::string(other_form_remedy));
     position = {whole_number(metadata, "step"), whole_number(metadata, "tokens"), whole_number(metadata, "updates")};
     state.files = files_from(json::parse(metadata.at("files")));
   } catch (const json::exception&) {

@@ -35,8 +35,9 @@ class Checkpoints {
               Warn warn);
 
   /// Brings store and observers to the newest checkpoint that is in order; those that are not are named in a warning
-  /// and get the ending `.rejected`. Absent, and nothing changed, when there is none. Throws Error for a checkpoint or
-  /// CSV file of another version, and where all that is whole has another form: nothing is changed in the folder then.
+  /// and get the ending `.rejected`. Absent, and nothing changed, when there is none. Throws OfOtherVersion for a
+  /// checkpoint or CSV file of another version, and where all that is whole has another form: nothing is changed in the
+  /// folder then.
   std::optional<Position> restore();
 
   /// Whether one is due after this step.
