@@ -101,6 +101,18 @@ TEST_F(ProbeCommand, JsonHasProfilesAndExponents) {
   EXPECT_GT(json["over_depth"][0]["last_block"]["low"], 0);
 }
 
+TEST_F(ProbeCommand, AStackThatOverflowsHasNoRateOverDepth) {
+  const Words overflowing = {"--placements", "none",
+                             "--depths",     "6",
+                             "--seeds",      "3",
+                             "--quantities", "stream_grad_norm",
+                             "--set",        "init_std=1000",
+                             "--set",        "initialization=normal"};
+  const Outcome outcome = probe(overflowing);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, ::testing::ContainsRegex("stream_grad_norm .* not finite +not finite"));
+}
+
 TEST_F(ProbeCommand, RefusesWhatCannotBeBuiltBeforeItBegins) {
   const Words axes = {"--placements", "pre,deepnorm", "--norms", "layernorm,none", "--residuals", "add,rezero"};
   const Outcome outcome = probe(axes);

@@ -32,6 +32,7 @@ std::vector<double> present(const Values& values) {
 
 GroupResult result_of(const Study& study, const StudyGroup& group, std::vector<LeftOut>& damaged) {
   GroupResult result;
+  std::int64_t gradients_not_finite = 0, variances_not_finite = 0;
   Values losses, first_ratios, ratios, gradient_rates, variance_rates, speeds;
   for (const std::size_t place : group.runs) {
     const RecordedRun& run = study.runs[place];
@@ -51,6 +52,11 @@ GroupResult result_of(const Study& study, const StudyGroup& group, std::vector<L
     ratios.push_back(profile_number(run, "last_step", "stream_grad_norm", "ratio"));
     gradient_rates.push_back(profile_number(run, "last_step", "stream_grad_norm", "rate_per_block"));
     variance_rates.push_back(profile_number(run, "last_step", "stream_variance", "rate_per_block"));
+    const auto is_not_finite = [&](std::string_view quantity) {
+      return profile_number(run, "last_step", quantity, "not_finite_blocks").value_or(0) > 0;
+    };
+    if (is_not_finite("stream_grad_norm")) ++gradients_not_finite;
+    if (is_not_finite("stream_variance")) ++variances_not_finite;
     try {
       speeds.push_back(steps_per_second(run));
     } catch (const Error& error) {
@@ -62,9 +68,9 @@ GroupResult result_of(const Study& study, const StudyGroup& group, std::vector<L
   result.gradient_ratio_first_step = geometric_over_seeds(first_ratios);
   result.gradient_ratio = geometric_over_seeds(ratios);
   result.gradient_rate = over_seeds(gradient_rates);
-  result.gradient_profile = profile_verdict(present(gradient_rates), depth);
+  result.gradient_profile = profile_verdict(present(gradient_rates), depth, gradients_not_finite);
   result.variance_rate = over_seeds(variance_rates);
-  result.variance_profile = profile_verdict(present(variance_rates), depth);
+  result.variance_profile = profile_verdict(present(variance_rates), depth, variances_not_finite);
   result.steps_per_second = over_seeds(speeds);
   return result;
 }
@@ -103,7 +109,9 @@ constexpr auto columns = std::to_array<ComparisonColumn>({
     {"gradient_rate_low", "lower end of its 95 % Student interval; empty below three seeds",
      [](const GroupResult& r) { return low(r.gradient_rate); }},
     {"gradient_rate_high", "upper end", [](const GroupResult& r) { return high(r.gradient_rate); }},
-    {"gradient_profile", "vanishing, falling, flat, rising or exploding; undecided below three seeds",
+    {"gradient_profile",
+     "vanishing, falling, flat, rising or exploding; undecided below three seeds; not finite where every seed's blocks "
+     "overflowed",
      [](const GroupResult& r) { return word(r.gradient_profile, Flow::gradient); }},
     {"variance_rate",
      "slope of the logarithm of the stream's variance for each block away from the input, at the last step",
@@ -111,7 +119,7 @@ constexpr auto columns = std::to_array<ComparisonColumn>({
     {"variance_rate_low", "lower end of its 95 % Student interval; empty below three seeds",
      [](const GroupResult& r) { return low(r.variance_rate); }},
     {"variance_rate_high", "upper end", [](const GroupResult& r) { return high(r.variance_rate); }},
-    {"variance_profile", "shrinking, falling, flat, rising or growing; undecided below three seeds",
+    {"variance_profile", "shrinking, falling, flat, rising or growing; undecided and not finite likewise",
      [](const GroupResult& r) { return word(r.variance_profile, Flow::activation); }},
     {"steps_per_second", "steps a second by timing.csv, mean over seeds; what else ran on the machine counts in",
      [](const GroupResult& r) { return cell(r.steps_per_second.mean); }},

@@ -101,6 +101,27 @@ TEST_F(Comparing, GivesEachGroupItsNumbersOverSeeds) {
   EXPECT_EQ(broken.gradient_profile, ProfileVerdict::tenfold_falling);
 }
 
+TEST_F(Comparing, StacksThatOverflowHaveNoRateAndSayWhy) {
+  for (const std::int64_t seed : {1, 2, 3}) {
+    make(Placement::none, 12, seed, {.loss = 1.7, .gradient_rate = 90, .variance_rate = 90});
+    make(Placement::pre, 12, seed, {.loss = 1.7, .gradient_rate = seed == 1 ? 90.0 : 0.01, .variance_rate = 0.01});
+  }
+  const Comparison comparison = compared();
+  ASSERT_THAT(order(comparison), ElementsAre("none", "pre"));
+  const GroupResult& overflown = comparison.results[0];
+  EXPECT_EQ(overflown.gradient_profile, ProfileVerdict::not_finite);
+  EXPECT_EQ(overflown.variance_profile, ProfileVerdict::not_finite);
+  EXPECT_FALSE(overflown.gradient_rate.mean);
+  const GroupResult& one_seed_did = comparison.results[1];
+  EXPECT_EQ(one_seed_did.gradient_profile, ProfileVerdict::undecided);
+  EXPECT_EQ(one_seed_did.gradient_rate.seeds, 2);
+  EXPECT_THAT(comparison_text(comparison, 200),
+              AllOf(::testing::ContainsRegex("not finite +not finite +not finite"), HasSubstr("(2 of 3)")));
+  const CsvTable table("csv", comparison_csv(comparison));
+  EXPECT_EQ(table.text(0, table.column("gradient_profile")), "not finite");
+  EXPECT_EQ(table.text(0, table.column("gradient_rate")), "");
+}
+
 TEST_F(Comparing, RunsThatAreNotFinishedEnterNothing) {
   make(Placement::pre, 6, 1, {.loss = 1});
   for (const RunStatus status : {RunStatus::failed, RunStatus::interrupted, RunStatus::running})

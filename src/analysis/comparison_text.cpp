@@ -41,6 +41,12 @@ std::string verdicts(const GroupResult& result) {
   return text;
 }
 
+/// A rate over depth, or that the blocks overflowed.
+std::string rate(const OverSeeds& value, ProfileVerdict verdict, const GroupResult& result) {
+  return verdict == ProfileVerdict::not_finite ? std::string(name_of(verdict, Flow::gradient))
+                                               : with_interval(value, result);
+}
+
 /// A column for people.
 struct TextColumn {
   std::string_view heading;
@@ -53,12 +59,14 @@ constexpr auto text_columns = std::to_array<TextColumn>({
     {"spikes", [](const GroupResult& r) { return fmt::format("{}", r.loss_spikes + r.grad_norm_spikes); }},
     {"ratio, start", [](const GroupResult& r) { return number(r.gradient_ratio_first_step.mean, 3); }},
     {"ratio, end", [](const GroupResult& r) { return number(r.gradient_ratio.mean, 3); }},
-    {"rate a block", [](const GroupResult& r) { return with_interval(r.gradient_rate, r); }},
+    {"rate a block", [](const GroupResult& r) { return rate(r.gradient_rate, r.gradient_profile, r); }},
     {"gradient",
      [](const GroupResult& r) {
-       return std::string(r.gradient_rate.mean ? name_of(r.gradient_profile, Flow::gradient) : nothing);
+       return std::string(r.gradient_rate.mean || r.gradient_profile == ProfileVerdict::not_finite
+                              ? name_of(r.gradient_profile, Flow::gradient)
+                              : nothing);
      }},
-    {"variance slope", [](const GroupResult& r) { return with_interval(r.variance_rate, r); }},
+    {"variance slope", [](const GroupResult& r) { return rate(r.variance_rate, r.variance_profile, r); }},
     {"steps/s", [](const GroupResult& r) { return number(r.steps_per_second.mean, 3); }},
 });
 

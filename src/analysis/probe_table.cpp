@@ -71,8 +71,9 @@ class Naming {
 };
 
 Words measured_cells(const ProbeProfile& p) {
-  return {mean_of(p.first), mean_of(p.last), text_of(p.profile.ratio), text_of(p.profile.rate),
-          std::string(name_of(p.profile.verdict, flow_of(p.quantity)))};
+  const std::string verdict(name_of(p.profile.verdict, flow_of(p.quantity)));
+  return {mean_of(p.first), mean_of(p.last), text_of(p.profile.ratio),
+          p.profile.verdict == ProfileVerdict::not_finite ? verdict : text_of(p.profile.rate), verdict};
 }
 
 std::string agreement(const ProbeProfile& p) {

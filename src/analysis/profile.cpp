@@ -36,6 +36,7 @@ std::string_view name_of(ProfileVerdict verdict, Flow flow) {
     case ProfileVerdict::rising: return "rising";
     case ProfileVerdict::tenfold_falling: return gradient ? "vanishing" : "shrinking";
     case ProfileVerdict::tenfold_rising: return gradient ? "exploding" : "growing";
+    case ProfileVerdict::not_finite: return "not finite";
   }
   return "";
 }
@@ -45,7 +46,8 @@ std::optional<ProfileForm> ProfileFit::better() const {
   return better_of(exponential->residual_sum_of_squares, power->residual_sum_of_squares);
 }
 
-ProfileVerdict profile_verdict(std::span<const double> rates, std::int64_t blocks) {
+ProfileVerdict profile_verdict(std::span<const double> rates, std::int64_t blocks, std::int64_t not_finite) {
+  if (rates.empty() && not_finite > 0) return ProfileVerdict::not_finite;
   if (rates.size() < 3) return ProfileVerdict::undecided;
   const MeanInterval rate = *student_interval(rates);
   const double low = rate.low * static_cast<double>(blocks);
@@ -61,7 +63,11 @@ ProfileFit fit_profile(std::span<const double> values, Flow flow) {
   ProfileFit fit;
   std::vector<double> distances, log_distances, log_values;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!(values[i] > 0) || !std::isfinite(values[i])) {
+    if (!std::isfinite(values[i])) {
+      ++fit.not_finite;
+      continue;
+    }
+    if (values[i] <= 0) {
       ++fit.left_out;
       continue;
     }
@@ -70,8 +76,10 @@ ProfileFit fit_profile(std::span<const double> values, Flow flow) {
     log_distances.push_back(std::log(distance));
     log_values.push_back(std::log(values[i]));
   }
-  fit.exponential = fit_line(distances, log_values);
-  fit.power = fit_line(log_distances, log_values);
+  if (fit.not_finite == 0) {
+    fit.exponential = fit_line(distances, log_values);
+    fit.power = fit_line(log_distances, log_values);
+  }
   fit.ratio = ratio_of(values);
   return fit;
 }
@@ -85,6 +93,7 @@ DepthProfile depth_profile(std::span<const std::vector<double>> seeds, Flow flow
     if (values.size() != seeds.front().size()) throw std::logic_error("profiles of stacks of different depth");
     const ProfileFit fit = fit_profile(values, flow);
     profile.left_out += fit.left_out;
+    if (fit.not_finite > 0) ++profile.not_finite;
     if (fit.ratio) ratios.push_back(*fit.ratio);
     if (!fit.exponential || !fit.power) continue;
     ++profile.seeds;
@@ -97,7 +106,8 @@ DepthProfile depth_profile(std::span<const std::vector<double>> seeds, Flow flow
   profile.exponent = mean_over_seeds(exponents);
   profile.ratio = mean_over_seeds(ratios);
   if (profile.seeds > 0) profile.better = better_of(exponential_residual, power_residual);
-  if (!seeds.empty()) profile.verdict = profile_verdict(rates, static_cast<std::int64_t>(seeds.front().size()));
+  if (!seeds.empty())
+    profile.verdict = profile_verdict(rates, static_cast<std::int64_t>(seeds.front().size()), profile.not_finite);
   return profile;
 }
 

@@ -41,12 +41,26 @@ TEST(FitProfile, GradientsCountDistanceFromTheOutput) {
 TEST(FitProfile, LeavesOutWhatHasNoLogarithm) {
   std::vector<double> values = profile(10, [](double l) { return std::exp(0.1 * l); });
   values[2] = 0;
-  values[4] = std::numeric_limits<double>::quiet_NaN();
-  values[6] = std::numeric_limits<double>::infinity();
   values[7] = -1;
   const ProfileFit fit = fit_profile(values, Flow::activation);
-  EXPECT_EQ(fit.left_out, 4);
+  EXPECT_EQ(fit.left_out, 2);
+  EXPECT_EQ(fit.not_finite, 0);
   EXPECT_NEAR(fit.exponential->slope, 0.1, 1e-12);
+}
+
+TEST(FitProfile, OfAStackThatIsNotFiniteThereIsNone) {
+  for (const double overflow : {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN(),
+                                -std::numeric_limits<double>::infinity()}) {
+    std::vector<double> values = profile(10, [](double l) { return std::exp(9 * l); });
+    values[8] = values[9] = overflow;
+    const ProfileFit fit = fit_profile(values, Flow::activation);
+    EXPECT_EQ(fit.not_finite, 2);
+    EXPECT_EQ(fit.left_out, 0);
+    EXPECT_FALSE(fit.exponential);
+    EXPECT_FALSE(fit.power);
+    EXPECT_FALSE(fit.better());
+    EXPECT_FALSE(fit.ratio);
+  }
 }
 
 TEST(FitProfile, TinyValuesAreNotZero) {
@@ -126,6 +140,20 @@ TEST(DepthProfile, SeedsWithoutFitAreNotCounted) {
   EXPECT_EQ(result.seeds, 3);
   EXPECT_EQ(result.left_out, 3);
   EXPECT_EQ(depth_profile({}, Flow::activation).verdict, ProfileVerdict::undecided);
+}
+
+TEST(DepthProfile, SeedsThatAreNotFiniteHaveNoFitAndAreSaidWhereNoOtherIsThere) {
+  std::vector<std::vector<double>> seeds(3, profile(4, [](double l) { return std::exp(l); }));
+  for (std::vector<double>& seed : seeds) {
+    EXPECT_NE(depth_profile(seeds, Flow::activation).verdict, ProfileVerdict::not_finite);
+    seed.back() = std::numeric_limits<double>::infinity();
+  }
+  const DepthProfile result = depth_profile(seeds, Flow::activation);
+  EXPECT_EQ(result.verdict, ProfileVerdict::not_finite);
+  EXPECT_EQ(name_of(result.verdict, Flow::gradient), "not finite");
+  EXPECT_EQ(result.seeds, 0);
+  EXPECT_EQ(result.not_finite, 3);
+  EXPECT_FALSE(result.rate.mean);
 }
 
 TEST(DepthProfile, RefusesDifferentDepths) {

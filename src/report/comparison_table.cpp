@@ -39,6 +39,7 @@ ReportTableCell final_loss_cell(const CellNumbers& numbers) {
 }
 
 ReportTableCell rate_cell(const DepthProfile& profile) {
+  if (profile.verdict == ProfileVerdict::not_finite) return {.text = "not finite"};
   if (!profile.rate.mean) return {.text = "–"};
   ReportTableCell cell{.text = signed_text(*profile.rate.mean), .sort_key = shortest(*profile.rate.mean)};
   if (profile.seeds >= 3 && profile.rate.interval)
@@ -69,7 +70,8 @@ ReportTable comparison_table(const Report& report) {
   bool gradient = false, variance = false;
   for (const ReportCell& cell : report.cells) {
     numbers.push_back(numbers_of(report, cell));
-    gradient = gradient || numbers.back().gradient.seeds > 0 || numbers.back().first_step_ratio;
+    const DepthProfile& profile = numbers.back().gradient;
+    gradient = gradient || profile.seeds + profile.not_finite > 0 || numbers.back().first_step_ratio;
     variance = variance || numbers.back().last_variance;
   }
 
@@ -114,8 +116,9 @@ ReportTable comparison_table(const Report& report) {
       row.push_back(number_cell(own.first_step_ratio));
       if (last_step != first_step) row.push_back(number_cell(own.last_step_ratio));
       row.push_back(rate_cell(own.gradient));
-      const std::string word =
-          own.gradient.seeds > 0 ? std::string(name_of(own.gradient.verdict, Flow::gradient)) : "–";
+      const std::string word = own.gradient.seeds + own.gradient.not_finite > 0
+                                   ? std::string(name_of(own.gradient.verdict, Flow::gradient))
+                                   : "–";
       row.push_back({.text = word, .sort_key = word, .bad = own.is_bad() && tenfold(own.gradient.verdict)});
     }
     if (variance) row.push_back(number_cell(own.last_variance));

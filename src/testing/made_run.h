@@ -83,7 +83,8 @@ inline nlohmann::ordered_json made_profile(std::int64_t depth, double rate, Flow
   for (std::int64_t l = 1; l <= depth; ++l)
     values.push_back(std::exp(rate * static_cast<double>(flow == Flow::gradient ? depth - l : l)));
   const ProfileFit fit = fit_profile(values, flow);
-  nlohmann::ordered_json json = {{"first", values.front()}, {"last", values.back()}};
+  nlohmann::ordered_json json = {
+      {"first", values.front()}, {"last", values.back()}, {"not_finite_blocks", fit.not_finite}};
   json["ratio"] = fit.ratio ? nlohmann::ordered_json(*fit.ratio) : nlohmann::ordered_json();
   json["rate_per_block"] = fit.exponential ? nlohmann::ordered_json(fit.exponential->slope) : nlohmann::ordered_json();
   return json;

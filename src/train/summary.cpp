@@ -65,6 +65,7 @@ Json profile_json(const BlockProfile& profile) {
           {"largest", place(profile.largest())},
           {"rate_per_block", slope(fit.exponential)},
           {"exponent", slope(fit.power)},
+          {"not_finite_blocks", fit.not_finite},
           {"form", fit.better() ? Json(name_of(*fit.better())) : Json()}};
 }
 
