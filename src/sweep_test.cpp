@@ -161,6 +161,29 @@ TEST_F(Sweeps, RunEveryCellAndSkipWhatIsFinished) {
   EXPECT_EQ(fs::last_write_time(folder_ / (run_folder(0) + "/summary.json")), written);
 }
 
+TEST_F(Sweeps, MakeFinishedRunsWholeWhoseResultsAreDamaged) {
+  grid(R"("axes": {"seed": [1, 2, 3]})");
+  ASSERT_EQ(sweep({}).code, 0);
+  const std::string summary = run_folder(0) + "/summary.json", table = run_folder(1) + "/layers.csv";
+  const std::string rows = read_file(folder_ / table);
+  write_file_atomically(folder_ / summary, read_file(folder_ / summary).substr(0, 40));
+  remove_file(folder_ / table);
+  const Outcome compared = run_gradflow({"compare", "results"}, here());
+  EXPECT_THAT(compared.error_lines(), ElementsAre(HasSubstr("its sweep, or run --resume, makes it whole"),
+                                                  HasSubstr("its sweep, or run --resume, makes it whole")));
+  EXPECT_THAT(sweep({"--list"}).out,
+              AllOf(HasSubstr("0     1  damaged"), HasSubstr("1     2  damaged"), HasSubstr("2     3  finished")));
+  const Outcome again = sweep({});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(again.err, AllOf(HasSubstr(summary + ": missing or damaged; the finished run is made whole"),
+                               HasSubstr(table + ": missing or damaged; the finished run is made whole"),
+                               HasSubstr("1 of 3 runs had been done before")));
+  EXPECT_THAT(statuses(), Each("finished"));
+  EXPECT_THAT(testing::column(runs(), "verdict"), Each(Not(IsEmpty())));
+  EXPECT_EQ(read_file(folder_ / table), rows);
+  EXPECT_THAT(run_gradflow({"compare", "results"}, here()).err, IsEmpty());
+}
+
 TEST_F(Sweeps, OutNamesTheFolder) {
   grid(R"("axes": {"seed": [1, 2]})");
   EXPECT_EQ(sweep({"--out", "mine", "--quiet"}).code, 0);
@@ -253,12 +276,9 @@ TEST_F(Sweeps, ResultsDoNotDependOnJobsOrderOrWay) {
   fs::rename(folder_ / "results", folder_ / "swept");
   const Outcome commands = run_gradflow({"expand", "study.json"}, here());
   std::istringstream lines(commands.out);
-  const std::string program = fs::path(GRADFLOW_PROGRAM).parent_path().string();
   for (std::string line; std::getline(lines, line);) {
-    EXPECT_THAT(line, StartsWith("gradflow run "));
-    EXPECT_EQ(RunningProgram("/bin/sh", {"-c", "PATH=" + program + ":$PATH; " + line + " --quiet"}, here()).wait().code,
-              0)
-        << line;
+    EXPECT_THAT(line, StartsWith(GRADFLOW_PROGRAM " run "));
+    EXPECT_EQ(RunningProgram("/bin/sh", {"-c", line + " --quiet"}, here()).wait().code, 0) << line;
   }
   EXPECT_EQ(results(), expected);
   // The configurations are the same, down to the name.
@@ -276,12 +296,26 @@ TEST_F(Sweeps, ExpandQuotesForTheShell) {
   const Outcome commands = run_gradflow({"expand", "study.json"}, here());
   EXPECT_EQ(commands.code, 0) << commands.err;
   EXPECT_THAT(commands.out, HasSubstr("gradflow run 'it'\\''s here/base.json' --set 'train.betas=[0.9, 0.99]'"));
-  const std::string program = fs::path(GRADFLOW_PROGRAM).parent_path().string();
   const std::string script = write("all.sh", commands.out);
-  EXPECT_EQ(RunningProgram("/bin/sh", {"-ec", "PATH=" + program + ":$PATH; . ./all.sh"}, here()).wait().code, 0);
+  EXPECT_EQ(RunningProgram("/bin/sh", {"-ec", ". ./all.sh"}, here()).wait().code, 0);
   const auto expected = results();
   EXPECT_EQ(sweep({"--quiet", "--out", "swept"}).code, 0);
   EXPECT_EQ(results("swept"), expected);
+}
+
+TEST_F(Sweeps, ExpandCallsTheProgramAsItWasCalled) {
+  grid(R"("axes": {"seed": [1]})");
+  const fs::path program = GRADFLOW_PROGRAM;
+  fs::create_directories(folder_ / "my programs");
+  fs::create_symlink(program, folder_ / "my programs/gradflow");
+  const auto first_words = [&](const std::string& call, const std::string& path) {
+    const Outcome outcome = RunningProgram("/bin/sh", {"-ec", path + call + " expand study.json"}, here()).wait();
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(RunningProgram("/bin/sh", {"-ec", path + outcome.out}, here()).wait().code, 0) << outcome.out;
+    return outcome.out.substr(0, outcome.out.find(" run "));
+  };
+  EXPECT_EQ(first_words("'my programs/gradflow'", ""), "'my programs/gradflow'");
+  EXPECT_EQ(first_words("gradflow", "PATH=" + program.parent_path().string() + ":$PATH; "), "gradflow");
 }
 
 /// 24 runs, of which the last diverges and number 11 takes a while.

@@ -6,6 +6,7 @@
 
 #include "command/cells.h"
 #include "command/command.h"
+#include "core/process.h"
 #include "output/log.h"
 
 namespace gradflow {
@@ -27,9 +28,15 @@ std::string for_shell(const std::string& word) {
   return out + "'";
 }
 
+/// What this program was called by, which finds it again in the current folder.
+std::string own_name() {
+  const std::vector<std::string> words = command_line();
+  return words.empty() || words.front().empty() ? "gradflow" : words.front();
+}
+
 /// The command that makes the cell's run: the base with everything that comes on top of it.
-std::string command_line(const Grid& grid, const GridCells& cells, const GridCell& cell) {
-  std::vector<std::string> words = {"gradflow", "run",
+std::string command_of(const Grid& grid, const GridCells& cells, const GridCell& cell) {
+  std::vector<std::string> words = {own_name(), "run",
                                     grid.base_file().empty() ? json_text(grid.base()) : grid.base_file()};
   const auto set = [&](std::string_view key, const std::string& text) {
     words.insert(words.end(), {"--set", fmt::format("{}={}", key, text)});
@@ -51,14 +58,14 @@ Exit run(const Options& options) {
   const GridCells cells = checked_cells(grid, {.out = options.out, .skip_invalid = options.skip_invalid});
   Log log(std::cerr);
   for (const std::string& remark : cells.remarks) log.warning(remark);
-  for (const GridCell& cell : cells.cells) fmt::print("{}\n", command_line(grid, cells, cell));
+  for (const GridCell& cell : cells.cells) fmt::print("{}\n", command_of(grid, cells, cell));
   return Exit::done;
 }
 
 }  // namespace
 
 void add_expand(CLI::App& program, Action& action) {
-  CLI::App* command = program.add_subcommand("expand", "prints the commands of a grid, one `gradflow run …` a line");
+  CLI::App* command = program.add_subcommand("expand", "prints the commands of a grid, one run a line");
   auto options = std::make_shared<Options>();
   command->add_option("GRID", options->grid, "grid file (JSON)")->required()->type_name("");
   add_set_option(*command, options->overrides);
@@ -69,7 +76,8 @@ void add_expand(CLI::App& program, Action& action) {
                     "leaves out cells that cannot be built instead of refusing the grid");
   command->footer(
       "Each line stands for itself and can be given to sh, xargs, GNU parallel or a batch system, in the current\n"
-      "folder. It makes the run folder that `sweep` would make, and does nothing where the run is finished.");
+      "folder. It calls this program as it was called, and makes the run folder that `sweep` would make, and does "
+      "nothing where the run is finished.");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 
