@@ -14,19 +14,12 @@
 
 #include "testing/run_of_program.h"
 
-namespace gradflow {
+namespace gradflow::testing {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using testing::Outcome;
-using testing::run_gradflow;
-using ::testing::StartsWith;
-using testing::Words;
-using testing::operator+;
+using namespace ::testing;
 
-class Bench : public testing::ProgramTest {
+class Bench : public ProgramTest {
  protected:
   Outcome bench(const Words& words) { return run_gradflow(Words{"bench", tiny()} + words); }
   nlohmann::json json(const Words& words) {
@@ -127,10 +120,9 @@ TEST_F(Bench, AStoppedOneLeavesNoTemporaryFolder) {
               while_memory_is_measured = {"--set", "accumulation=1000000"};
   for (const Words& when : {while_steps_are_timed, while_memory_is_measured})
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-      testing::RunningProgram program(GRADFLOW_PROGRAM, Words{"bench", tiny()} + when,
-                                      {.folder = {}, .shell = "export TMPDIR=" + temporary});
-      for (int trial = 0; trial < 6000 && is_empty(); ++trial) usleep(10'000);
-      ASSERT_FALSE(is_empty());
+      RunningProgram program(GRADFLOW_PROGRAM, Words{"bench", tiny()} + when,
+                             {.folder = {}, .shell = "export TMPDIR=" + temporary});
+      ASSERT_TRUE(in_time([&] { return !is_empty(); }));
       usleep(300'000);  // into the run whose files lie there
       program.kill(signal);
       EXPECT_EQ(program.wait().code, 128 + signal);
@@ -196,4 +188,4 @@ TEST_F(Bench, WhatCannotBeTimedIsAnErrorInOneLine) {
 }
 
 }  // namespace
-}  // namespace gradflow
+}  // namespace gradflow::testing

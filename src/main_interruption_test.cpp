@@ -11,47 +11,28 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "testing/mutations.h"
 #include "testing/run_of_program.h"
 #include "testing/torture.h"
 
-namespace gradflow {
+namespace gradflow::testing {
 namespace {
 
+using namespace ::testing;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
-using ::testing::AllOf;
-using ::testing::AnyOf;
-using ::testing::HasSubstr;
-using testing::lines_of;
-using testing::Outcome;
-using testing::run_gradflow;
-using testing::RunFiles;
-using testing::RunningProgram;
-using ::testing::StartsWith;
-using testing::Words;
-using testing::operator+;
 
-class Interruption : public testing::ProgramTest {
+class Interruption : public ProgramTest {
  protected:
   static constexpr const char* tables[] = {"steps.csv", "layers.csv", "spikes.csv"};
 
-  /// Waits until the condition holds; false when it does not within a minute.
-  static bool in_time(const std::function<bool()>& condition) {
-    for (int trial = 0; trial < 6000; ++trial) {
-      if (condition()) return true;
-      std::this_thread::sleep_for(10ms);
-    }
-    return false;
-  }
   static bool has_rows(const RunFiles& run, std::size_t rows) {
     return run.has("steps.csv") && lines_of(run.file("steps.csv")).size() > rows;
   }
@@ -186,8 +167,8 @@ TEST_F(Interruption, KilledAtRandomMomentsItEndsAsIfNothingHadHappened) {
       {"task=text", "data.files=README.md", "data.vocabulary=256", "recompute=true", "checkpoint.every=6"},
       {"placement=resi_dual", "clip_norm=0.3", "decay=cosine", "checkpoint.every=1"},
   };
-  testing::Dice dice(testing::torture_seed(), "kills");
-  const std::size_t wanted = testing::rounds(9, 200);
+  Dice dice(torture_seed(), "kills");
+  const std::size_t wanted = rounds(9, 200);
   std::size_t kills = 0, signals = 0, runs = 0;
   for (std::size_t i = 0; kills < wanted; ++i) {
     const Words overrides = configurations[i % configurations.size()] + Words{"steps=300"};
@@ -206,7 +187,7 @@ TEST_F(Interruption, KilledAtRandomMomentsItEndsAsIfNothingHadHappened) {
       if (outcome.code == 75) ++signals;
       if (outcome.code == 0) break;
       ASSERT_THAT(outcome.code, AnyOf(75, 128 + SIGKILL, 128 + SIGTERM)) << outcome.err;
-      EXPECT_THAT(outcome.err, ::testing::Not(HasSubstr("damaged"))) << outcome.err;
+      EXPECT_THAT(outcome.err, Not(HasSubstr("damaged"))) << outcome.err;
     }
     expect_same(name, whole);
     const auto summary = [&](const std::string& run) {
@@ -225,7 +206,7 @@ TEST_F(Interruption, KilledAtRandomMomentsItEndsAsIfNothingHadHappened) {
 TEST_F(Interruption, OfManyAtOnceOneTrains) {
   const Words overrides = {"steps=400", "checkpoint.every=10"};
   run(tiny(), overrides, "whole");
-  const std::size_t trials = testing::rounds(2, 20);
+  const std::size_t trials = rounds(2, 20);
   for (std::size_t trial = 0; trial < trials; ++trial) {
     const std::string name = "run" + std::to_string(trial);
     std::vector<std::unique_ptr<RunningProgram>> programs;
@@ -312,8 +293,8 @@ TEST_F(SmallDisk, ReadOnlyItIsRefused) {
 
 TEST_F(Interruption, SecondsFromSigtermToTheEnd) {
   // Not a promise of so many seconds: the figures of the README.
-  const std::size_t count = testing::rounds(6, 42);
-  testing::Dice dice(testing::torture_seed(), "signals");
+  const std::size_t count = rounds(6, 42);
+  Dice dice(torture_seed(), "signals");
   const Words kinds[] = {{"steps=100000000", "record.steps_every=1000", "layers_every=1000"},
                          {"steps=100000000", "evaluate_every=1", "evaluate_batches=1000"},
                          {"accumulation=1000000"},
@@ -335,4 +316,4 @@ TEST_F(Interruption, SecondsFromSigtermToTheEnd) {
 }
 
 }  // namespace
-}  // namespace gradflow
+}  // namespace gradflow::testing
