@@ -105,11 +105,10 @@ class ProgramTest : public ::testing::Test {
   }
 
   /// A configuration that trains in a moment: two pre-LN blocks, five steps.
-  std::string tiny() {
-    return write("tiny.json",
-                 R"({"model": {"depth": 2, "width": 8, "heads": 2}, "data": {"vocabulary": 16, "context": 8},)"
-                 R"( "train": {"steps": 5, "batch": 4}})");
-  }
+  static constexpr const char* tiny_text =
+      R"({"model": {"depth": 2, "width": 8, "heads": 2}, "data": {"vocabulary": 16, "context": 8},)"
+      R"( "train": {"steps": 5, "batch": 4}})";
+  std::string tiny() { return write("tiny.json", tiny_text); }
 
   /// --set for each KEY=VALUE.
   static Words set(const Words& overrides) {

@@ -1,0 +1,152 @@
+// Grids of runs with the whole program: the scripts that hand a grid to other engines.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "testing/sweeps.h"
+
+namespace gradflow::testing {
+namespace {
+
+using namespace ::testing;
+namespace fs = std::filesystem;
+
+class Engines : public Sweeps {
+ protected:
+  void SetUp() override {
+    grid(R"("axes": {"seed": [1, 2, 3], "train.learning_rate": [1e-3, 1e30]})");
+    ASSERT_EQ(sweep({"--quiet", "--jobs", "1", "--out", "swept"}).code, 0);
+    expected_ = results("swept");
+    ASSERT_THAT(expected_, SizeIs(6 * 3));
+  }
+
+  Outcome script(const std::string& name, const Words& words, const std::string& environment = "") {
+    Surroundings surroundings = here();
+    surroundings.shell = "export GRADFLOW='" GRADFLOW_PROGRAM "'" + environment;
+    return RunningProgram(fs::absolute("scripts/" + name).string(), words, surroundings).wait();
+  }
+
+  static bool is_installed(const std::string& program) {
+    return RunningProgram("/bin/sh", {"-c", "command -v " + program}).wait().code == 0;
+  }
+
+  std::map<std::string, std::string> expected_;
+};
+
+TEST_F(Engines, XargsGivesTheSameBytes) {
+  const Outcome outcome = script("sweep-xargs", {"study.json", "2"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("6 of 6 runs had been done before"));
+  EXPECT_EQ(results(), expected_);
+  EXPECT_THAT(statuses(), ElementsAre("finished", "diverged", "finished", "diverged", "finished", "diverged"));
+}
+
+TEST_F(Engines, GnuParallelGivesTheSameBytes) {
+  if (!is_installed("parallel")) GTEST_SKIP() << "GNU parallel is missing; install it with: apt-get install parallel";
+  const Outcome outcome = script("sweep-parallel", {"study.json", "2"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("6 of 6 runs had been done before"));
+  EXPECT_EQ(results(), expected_);
+  EXPECT_THAT(lines_of(folder_ / "study.joblog"), SizeIs(7));
+}
+
+/// Runs of which the first is stopped by a signal: those behind it must not begin.
+class StoppedEngines : public Engines {
+ protected:
+  void SetUp() override { grid(R"("axes": {"train.steps": [100000], "seed": [1, 2, 3, 4, 5]})"); }
+
+  void expect_to_stop(const std::string& name) {
+    Surroundings surroundings = here();
+    surroundings.shell = "export GRADFLOW='" GRADFLOW_PROGRAM "'";
+    RunningProgram program(fs::absolute("scripts/" + name).string(), {"study.json", "2"}, surroundings);
+    ASSERT_TRUE(in_time([&] { return runs_begun() == 2; }));
+    std::vector<pid_t> runs;
+    for (const auto& entry : fs::directory_iterator(folder_ / "results/study"))
+      runs.push_back(holder(fs::relative(entry.path(), folder_.path()).string()));
+    // The scheduler's way: the runs are told, the script is not.
+    for (const pid_t run : runs) kill(run, SIGTERM);
+    const Outcome outcome = program.wait();
+    EXPECT_EQ(outcome.code, 75) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(name + ": interrupted; the same command goes on where it ended"));
+    EXPECT_EQ(runs_begun(), 2u);
+  }
+};
+
+TEST_F(StoppedEngines, TellTheirUsageAndRunNothing) {
+  for (const std::string name : {"sweep-xargs", "sweep-parallel", "sweep-slurm"}) {
+    const Outcome help = script(name, {"--help"}), nothing = script(name, {}), option = script(name, {"--jobs"});
+    EXPECT_EQ(help.code, 0);
+    EXPECT_THAT(help.out, HasSubstr("scripts/" + name + " GRID"));
+    EXPECT_EQ(help.err, "");
+    for (const Outcome& wrong : {nothing, option}) {
+      EXPECT_EQ(wrong.code, 2);
+      EXPECT_EQ(wrong.err, help.out);
+    }
+  }
+}
+
+TEST_F(StoppedEngines, XargsBeginsNoOtherRun) { expect_to_stop("sweep-xargs"); }
+
+TEST_F(StoppedEngines, GnuParallelBeginsNoOtherRun) {
+  if (!is_installed("parallel")) GTEST_SKIP() << "GNU parallel is missing; install it with: apt-get install parallel";
+  expect_to_stop("sweep-parallel");
+}
+
+class Slurm : public Engines {
+ protected:
+  void SetUp() override {
+    Engines::SetUp();
+    if (HasFatalFailure()) return;
+    const Outcome up = RunningProgram(node_, {"up", folder_ / "slurm"}).wait();
+    if (up.code == 77) GTEST_SKIP() << up.out;
+    ASSERT_EQ(up.code, 0) << up.out << up.err;
+    environment_ = "; export SLURM_CONF='" + folder_ / "slurm/slurm.conf" + "'";
+  }
+  void TearDown() override { RunningProgram(node_, {"down", folder_ / "slurm"}).wait(); }
+
+  Outcome slurm(const std::string& command) {
+    Surroundings surroundings = here();
+    surroundings.shell = "true" + environment_;
+    return RunningProgram("/bin/sh", {"-c", command}, surroundings).wait();
+  }
+
+  const std::string node_ = fs::absolute("src/testing/one-node-slurm").string();
+  std::string environment_;
+};
+
+TEST_F(Slurm, AJobArrayGivesTheSameBytes) {
+  const Outcome submitted = script("sweep-slurm", {"study.json", "--wait"}, environment_);
+  EXPECT_EQ(submitted.code, 0) << submitted.err;
+  EXPECT_EQ(results(), expected_);
+  EXPECT_THAT(statuses(), ElementsAre("finished", "diverged", "finished", "diverged", "finished", "diverged"));
+}
+
+TEST_F(Slurm, ASignalledTaskGoesBackIntoTheQueueAndOn) {
+  grid(R"("axes": {"train.steps": [20000], "record.layers_every": [1000]})");
+  ASSERT_EQ(sweep({"--quiet", "--out", "undisturbed"}).code, 0);
+  const Outcome submitted = script("sweep-slurm", {"study.json", "--parsable"}, environment_);
+  ASSERT_EQ(submitted.code, 0) << submitted.err;
+  const std::string job = submitted.out.substr(0, submitted.out.find_first_of("; \n"));
+  const auto row_count = [&] {
+    std::size_t rows = 0;
+    for (const auto& [path, text] : exists("results/study") ? results() : std::map<std::string, std::string>())
+      if (path.ends_with("/steps.csv")) rows = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+    return rows;
+  };
+  ASSERT_TRUE(in_time([&] { return row_count() > 10; }));
+  EXPECT_EQ(slurm("scancel --signal=USR1 --batch " + job + "_0").code, 0);
+  EXPECT_TRUE(in_time([&] { return slurm("scontrol show job " + job + " | grep -o 'Restarts=1'").code == 0; }));
+  EXPECT_TRUE(in_time([&] { return slurm("squeue --noheader --job " + job).out.empty(); }));
+  EXPECT_THAT(statuses(), ElementsAre("finished"));
+  EXPECT_EQ(results(), results("undisturbed"));
+}
+
+}  // namespace
+}  // namespace gradflow::testing
