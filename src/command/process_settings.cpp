@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "command/device.h"
 
@@ -25,11 +27,15 @@ void set_up_heap() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most it takes
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
   mallopt(M_TOP_PAD, static_cast<int>(reserved - 1));
-  // The heap's end moves when something does not fit before it; where so much is not allowed, it moves less far.
-  const auto begin = reinterpret_cast<std::uintptr_t>(sbrk(0));
-  void* volatile grower = std::malloc(std::size_t{16} << 20);  // volatile: a pair without use may be left out
-  std::free(grower);
-  const auto end = reinterpret_cast<std::uintptr_t>(sbrk(0));
+  // The heap's end moves when something does not fit before it; where so much is not allowed, it moves less far. What
+  // is asked for must be used: a compiler leaves out what is only taken and given back.
+  const auto end_of_heap = [] { return reinterpret_cast<std::uintptr_t>(sbrk(0)); };
+  const std::uintptr_t begin = end_of_heap();
+  std::vector<std::unique_ptr<void, decltype(&std::free)>> pieces;
+  for (int tries = 0; tries < 4 && end_of_heap() == begin; ++tries)
+    pieces.emplace_back(std::malloc(std::size_t{16} << 20), &std::free);
+  pieces.clear();
+  const std::uintptr_t end = end_of_heap();
   mallopt(M_TOP_PAD, 64 << 20);
   const std::uintptr_t first = (begin + huge_page - 1) / huge_page * huge_page;
   if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
