@@ -183,9 +183,9 @@ HWY_INLINE Seen keys_seen(const AttentionShape& shape, std::size_t first_query, 
   return {std::min(first_query + 1, visible), std::min(first_query + lane_count, visible)};
 }
 
-/// Lanes whose query sees key `key`.
-HWY_INLINE hn::Mask<Tag> sees(std::size_t first_query, std::size_t key) {
-  return hn::Ge(hn::Iota(Tag(), 0), hn::Set(Tag(), static_cast<float>(key - first_query)));
+/// Lanes whose query does not see key `key`: those before it.
+HWY_INLINE hn::Mask<Tag> blind(std::size_t first_query, std::size_t key) {
+  return hn::FirstN(Tag(), key - first_query);
 }
 
 /// Of head h in sequence s.
@@ -217,7 +217,7 @@ void softmax_block(const Head& head, std::size_t first, const Seen& seen, float*
   Vector largest = hn::Set(d, -std::numeric_limits<float>::infinity());
   for (std::size_t j = 0; j < seen.everyone; ++j) largest = hn::Max(largest, hn::Load(d, head.scores + j * lane_count));
   for (std::size_t j = seen.everyone; j < seen.end; ++j)
-    largest = hn::IfThenElse(sees(first, j), hn::Max(largest, hn::Load(d, head.scores + j * lane_count)), largest);
+    largest = hn::IfThenElse(blind(first, j), largest, hn::Max(largest, hn::Load(d, head.scores + j * lane_count)));
   Vector sum = hn::Zero(d);
   for (std::size_t j = 0; j < seen.everyone; ++j) {
     float* const score = head.scores + j * lane_count;
@@ -227,7 +227,7 @@ void softmax_block(const Head& head, std::size_t first, const Seen& seen, float*
   }
   for (std::size_t j = seen.everyone; j < seen.end; ++j) {
     float* const score = head.scores + j * lane_count;
-    const Vector p = hn::IfThenElseZero(sees(first, j), exp2(hn::Sub(hn::Load(d, score), largest)));
+    const Vector p = hn::IfThenZeroElse(blind(first, j), exp2(hn::Sub(hn::Load(d, score), largest)));
     sum = hn::Add(sum, p);
     hn::Store(p, d, score);
   }
@@ -279,7 +279,7 @@ void softmax_gradient_block(const Head& head, std::size_t first, const Seen& see
   for (std::size_t j = 0; j < seen.end; ++j) {
     float* const score = head.scores + j * lane_count;
     Vector p = hn::Mul(exp2(hn::Sub(hn::Load(d, score), shifts)), factor);
-    if (j >= seen.everyone) p = hn::IfThenElseZero(sees(first, j), p);
+    if (j >= seen.everyone) p = hn::IfThenZeroElse(blind(first, j), p);
     hn::Store(p, d, score);
     sum = hn::MulAdd(p, hn::Load(d, head.score_gradients + j * lane_count), sum);
   }
