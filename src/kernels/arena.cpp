@@ -1,10 +1,6 @@
 #include "kernels/arena.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <new>
 
 namespace gradflow {
 namespace {
@@ -15,8 +11,6 @@ constexpr std::size_t block_size = 8 * large_page;
 constexpr std::size_t rounded_up(std::size_t size, std::size_t unit) { return (size + unit - 1) / unit * unit; }
 
 }  // namespace
-
-void Arena::Free::operator()(std::byte* block) const { std::free(block); }
 
 std::size_t Arena::bytes_for(std::size_t count) {
   // Five lines between buffers: those of a power of two would otherwise fall on the same sets of the caches.
@@ -29,16 +23,12 @@ float* Arena::floats(std::size_t count) {
   handed_out_ += size;
   if (size > left_) {
     const std::size_t taken = std::max(block_size, rounded_up(size, large_page));
-    auto* const block = static_cast<std::byte*>(std::aligned_alloc(large_page, taken));
-    if (block == nullptr) throw std::bad_alloc();
-    blocks_.emplace_back(block);
-    ::madvise(block, taken, MADV_HUGEPAGE);  // a wish; without it everything works, slower
+    blocks_.push_back(map_memory(taken));
     bytes_ += taken;
-    next_ = block;
+    next_ = blocks_.back().get();
     left_ = taken;
   }
   float* const piece = reinterpret_cast<float*>(next_);
-  std::fill_n(piece, count, 0.0f);
   next_ += size;
   left_ -= size;
   return piece;

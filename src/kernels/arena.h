@@ -1,14 +1,14 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <vector>
+
+#include "core/mapped_memory.h"
 
 namespace gradflow {
 
 /// Memory that lives as long as a stack, handed out piece by piece and never given back singly: every buffer of the
-/// fused backend is cut from it before the first step. Large pages where the system has them: thousands of small pages
-/// cost more than the arithmetic on them.
+/// fused backend is cut from it before the first step.
 class Arena {
  public:
   /// `count` floats on a 64-byte boundary, zero.
@@ -20,10 +20,7 @@ class Arena {
   static std::size_t bytes_for(std::size_t count);
 
  private:
-  struct Free {
-    void operator()(std::byte* block) const;
-  };
-  std::vector<std::unique_ptr<std::byte, Free>> blocks_;
+  std::vector<MappedMemory> blocks_;
   std::byte* next_ = nullptr;
   std::size_t left_ = 0;
   std::size_t bytes_ = 0, handed_out_ = 0;

@@ -1,35 +1,14 @@
 #include "model/parameter_store.h"
 
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <stdexcept>
 
 #include "core/interrupt.h"
 #include "model/initialization.h"
+#include "model/mapped_tensor.h"
 
 namespace gradflow {
-
-namespace {
-
-/// Zeros that, where there are many, take memory only where they are written: SGD never writes the second moment, which
-/// for a thousand blocks is a fifth of a run's memory.
-at::Tensor untouched_zeros(std::int64_t elements, const at::TensorOptions& options) {
-  if (!options.device().is_cpu()) return at::zeros({elements}, options);
-  constexpr std::size_t alignment = 64;
-  const auto bytes = static_cast<std::size_t>(elements) * options.dtype().itemsize();
-  void* const memory = std::calloc(bytes + alignment, 1);  // of the large ones the kernel says that they are zero
-  if (memory == nullptr) throw std::bad_alloc();
-  void* aligned = memory;
-  std::size_t space = bytes + alignment;
-  std::align(alignment, bytes, aligned, space);
-  return at::from_blob(
-      aligned, {elements}, [memory](void*) { std::free(memory); }, options);
-}
-
-}  // namespace
 
 ParameterStore::ParameterStore(const Layout& layout, std::uint64_t seed, at::ScalarType dtype, at::Device device)
     : segment_count_(layout.segments.size()) {
@@ -46,7 +25,7 @@ ParameterStore::ParameterStore(const Layout& layout, std::uint64_t seed, at::Sca
   first_entries_.push_back(entries_.size());
 
   const auto on_device = at::TensorOptions().dtype(dtype).device(device);
-  at::Tensor start = at::zeros({total}, at::TensorOptions().dtype(dtype));
+  at::Tensor start = mapped_zeros({total}, at::TensorOptions().dtype(dtype));
   std::size_t e = 0;
   for (const SegmentSpec& segment : layout.segments)
     for (const ParameterSpec& spec : segment.parameters) {
@@ -55,9 +34,10 @@ ParameterStore::ParameterStore(const Layout& layout, std::uint64_t seed, at::Sca
       initialize(spec, seed, start.narrow(0, entry.offset, entry.size));
     }
   values_ = start.to(on_device);
-  gradients_ = at::zeros({total}, on_device);
-  first_moment_ = untouched_zeros(total, on_device);
-  second_moment_ = untouched_zeros(total, on_device);
+  gradients_ = mapped_zeros({total}, on_device);
+  // SGD never writes the second moment, which for a thousand blocks is a fifth of a run's memory.
+  first_moment_ = mapped_zeros({total}, on_device);
+  second_moment_ = mapped_zeros({total}, on_device);
   std::vector<std::int64_t> lengths(entries_.size());
   for (std::size_t s = 0; s < lengths.size(); ++s)
     lengths[s] = (s + 1 < entries_.size() ? entries_[s + 1].offset : total) - entries_[s].offset;

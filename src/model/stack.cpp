@@ -4,6 +4,7 @@
 
 #include "core/interrupt.h"
 #include "model/feedforward_stack.h"
+#include "model/mapped_tensor.h"
 #include "model/transformer.h"
 
 namespace gradflow {
@@ -61,7 +62,7 @@ at::Tensor Stack::kept(at::Tensor& pool, std::int64_t layer, const at::Tensor& x
   if (!x.defined()) return x;
   // The stream is largest where it starts; layer 0 has no input.
   if (!pool.defined() || pool.size(1) < x.numel())
-    pool = at::empty({layout_.segments.back().layer, x.numel()}, x.options());
+    pool = mapped_zeros({layout_.segments.back().layer, x.numel()}, x.options());
   const at::Tensor copy = pool[layer - 1].narrow(0, 0, x.numel()).view(x.sizes());
   copy.copy_(x);
   return copy;

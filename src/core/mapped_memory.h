@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+namespace gradflow {
+
+/// Gives a block of `map_memory` back to the system.
+struct Unmap {
+  std::size_t bytes = 0;
+  void operator()(std::byte* block) const;
+};
+using MappedMemory = std::unique_ptr<std::byte, Unmap>;
+
+/// Zeros that take memory only where they are written, in huge pages where the system has them (thousands of small ones
+/// cost more than the arithmetic on them), and that leave no hole in the heap when they go: for what is large and lives
+/// long. Begins at a page. Throws std::bad_alloc.
+MappedMemory map_memory(std::size_t bytes);
+
+}  // namespace gradflow
