@@ -3,12 +3,22 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <new>
 
 namespace gradflow {
 
-void Unmap::operator()(std::byte* block) const { ::munmap(block, bytes); }
+namespace {
+std::atomic<std::size_t> mapped{0};
+}  // namespace
+
+void Unmap::operator()(std::byte* block) const {
+  ::munmap(block, bytes);
+  mapped -= bytes;
+}
+
+std::size_t mapped_bytes() { return mapped; }
 
 MappedMemory map_memory(std::size_t bytes) {
   constexpr std::size_t page = 4096, huge_page = std::size_t{2} << 20;
@@ -29,6 +39,7 @@ MappedMemory map_memory(std::size_t bytes) {
     ::madvise(block, bytes, MADV_HUGEPAGE);  // a wish; without it everything works, slower
 #endif
   }
+  mapped += bytes;
   return MappedMemory(block, Unmap{bytes});
 }
 

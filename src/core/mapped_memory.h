@@ -17,4 +17,7 @@ using MappedMemory = std::unique_ptr<std::byte, Unmap>;
 /// long. Begins at a page. Throws std::bad_alloc.
 MappedMemory map_memory(std::size_t bytes);
 
+/// Bytes of all blocks that there are now.
+std::size_t mapped_bytes();
+
 }  // namespace gradflow

@@ -14,7 +14,9 @@ TEST(MappedMemory, IsZeroAndWritable) {
     EXPECT_EQ(std::count(block.get(), block.get() + bytes, std::byte{0}), static_cast<std::ptrdiff_t>(bytes));
     std::fill_n(block.get(), bytes, std::byte{1});
     EXPECT_EQ(block.get()[bytes - 1], std::byte{1});
+    EXPECT_GE(mapped_bytes(), bytes);
   }
+  EXPECT_EQ(mapped_bytes(), 0u);
   EXPECT_NE(map_memory(0), nullptr);
 }
 

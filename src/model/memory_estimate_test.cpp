@@ -8,15 +8,16 @@
 
 #include "config/compatibility.h"
 #include "config/resolved.h"
+#include "core/mapped_memory.h"
 #include "model/stack.h"
 
 namespace gradflow {
 namespace {
 
-/// Bytes that the process has taken from the heap and not given back. Tensors come from there too.
+/// Bytes that the process has taken from the heap, or as blocks of their own, and not given back.
 double allocated() {
   const auto info = mallinfo2();
-  return static_cast<double>(info.uordblks) + static_cast<double>(info.hblkhd);
+  return static_cast<double>(info.uordblks + info.hblkhd + mapped_bytes());
 }
 
 /// Large tensors and few of them, so that the bookkeeping of autograd disappears beside them.
