@@ -27,11 +27,11 @@ MappedMemory map_memory(std::size_t bytes) {
   // A huge page begins at a multiple of its size: older kernels do not see to that by themselves.
   const std::size_t more = unit == huge_page ? huge_page : 0;
   if (bytes + more < bytes) throw std::bad_alloc();
-  void* const mapped = ::mmap(nullptr, bytes + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) throw std::bad_alloc();
-  auto* block = static_cast<std::byte*>(mapped);
+  void* const taken = ::mmap(nullptr, bytes + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (taken == MAP_FAILED) throw std::bad_alloc();
+  auto* block = static_cast<std::byte*>(taken);
   if (more != 0) {
-    const std::size_t before = -reinterpret_cast<std::uintptr_t>(mapped) % huge_page;
+    const std::size_t before = -reinterpret_cast<std::uintptr_t>(taken) % huge_page;
     if (before != 0) ::munmap(block, before);
     block += before;
     if (more != before) ::munmap(block + bytes, more - before);
