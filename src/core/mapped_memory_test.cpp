@@ -20,7 +20,10 @@ TEST(MappedMemory, IsZeroAndWritable) {
   EXPECT_NE(map_memory(0), nullptr);
 }
 
-TEST(MappedMemory, SaysWhenThereIsNone) { EXPECT_THROW(map_memory(std::size_t{1} << 60), std::bad_alloc); }
+TEST(MappedMemory, SaysWhenThereIsNone) {
+  EXPECT_THROW(map_memory(std::size_t{1} << 60), std::bad_alloc);
+  EXPECT_THROW(map_memory(~std::size_t{0}), std::bad_alloc);
+}
 
 }  // namespace
 }  // namespace gradflow
