@@ -18,7 +18,10 @@ namespace {
 
 using namespace gradflow;
 
-void print_error(std::string_view line) { fmt::print(stderr, "gradflow: error: {}\n", line); }
+/// On standard error, or nowhere when its terminal is gone: that must not end the program another way.
+void say(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
+void print_error(std::string_view line) { say(fmt::format("gradflow: error: {}\n", line)); }
 
 constexpr std::string_view unwritable_output = "standard output: cannot be written; free some space or write elsewhere";
 
@@ -46,7 +49,7 @@ int run(const Action& action) {
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code(exit);
     print_error(unwritable_output);
   } catch (const Interrupted&) {
-    fmt::print(stderr, "gradflow: interrupted by {} before anything was written\n", signal_name(interrupted()));
+    say(fmt::format("gradflow: interrupted by {} before anything was written\n", signal_name(interrupted())));
     return code(Exit::interrupted);
   } catch (const std::exception& failure) {
     const auto* error = dynamic_cast<const Error*>(&failure);

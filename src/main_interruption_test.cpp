@@ -46,6 +46,27 @@ class Interruption : public ProgramTest {
     return outcome;
   }
 
+  /// The exit code of a program whose terminal is closed once the condition holds; 128 + signal when one ended it.
+  static int code_after_closed_terminal(const Words& arguments, const std::function<bool()>& condition) {
+    const Words words = Words{GRADFLOW_PROGRAM} + arguments;
+    std::vector<char*> argv;
+    for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+    argv.push_back(nullptr);
+    int terminal = -1;
+    const pid_t pid = forkpty(&terminal, nullptr, nullptr, nullptr);
+    if (pid == 0) {
+      ::signal(SIGHUP, SIG_DFL);  // the tests may run under nohup
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+    EXPECT_GT(pid, 0);
+    EXPECT_TRUE(in_time(condition));
+    close(terminal);
+    int status = 0;
+    EXPECT_TRUE(in_time([&] { return waitpid(pid, &status, WNOHANG) == pid; }));
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
   void expect_same(const std::string& name, const std::string& whole) {
     const RunFiles a{folder_ / name}, b{folder_ / whole};
     for (const char* table : tables) EXPECT_TRUE(read_file(a.file(table)) == read_file(b.file(table))) << table;
@@ -70,27 +91,31 @@ TEST_F(Interruption, EverySignalEndsItWith75AndItGoesOn) {
 }
 
 TEST_F(Interruption, AClosedTerminalLeavesACheckpoint) {
-  const Words words = Words{GRADFLOW_PROGRAM} + command(tiny(), {"steps=100000000", "record.steps_every=10"});
-  std::vector<char*> argv;
-  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  int terminal = -1;
-  const pid_t pid = forkpty(&terminal, nullptr, nullptr, nullptr);
-  ASSERT_GE(pid, 0);
-  if (pid == 0) {
-    ::signal(SIGHUP, SIG_DFL);  // the tests may run under nohup
-    execv(argv[0], argv.data());
-    _exit(127);
-  }
+  const Words overrides = {"steps=100000000", "record.steps_every=10"};
   const RunFiles run{folder_ / "run"};
-  EXPECT_TRUE(in_time([&] { return has_rows(run, 2); }));
-  close(terminal);
-  int status = 0;
-  EXPECT_TRUE(in_time([&] { return waitpid(pid, &status, WNOHANG) == pid; }));
-  EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 75);
+  EXPECT_EQ(code_after_closed_terminal(command(tiny(), overrides), [&] { return has_rows(run, 2); }), 75);
   EXPECT_THAT(run.json("manifest.json")["reason"].get<std::string>(), StartsWith("SIGHUP after step "));
   EXPECT_FALSE(std::filesystem::is_empty(run.file("checkpoint")));
+}
+
+TEST_F(Interruption, AClosedTerminalLeavesTheCheckpointsOfASweep) {
+  tiny();
+  const std::string grid = write("grid.json", R"({"base": "tiny.json", "axes": {"seed": [1, 2, 3]}})");
+  const std::string out = folder_ / "runs";
+  const auto count = [&](const char* name) {
+    std::ptrdiff_t found = 0;
+    std::error_code none;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(out, none))
+      found += entry.path().filename().string().starts_with(name) ? 1 : 0;
+    return found;
+  };
+  const Words words = Words{"sweep", grid, "--out", out, "--jobs", "2"} + set({"steps=100000000"});
+  EXPECT_EQ(code_after_closed_terminal(words, [&] { return count("steps.csv") == 2; }), 75);
+  EXPECT_EQ(count("step-"), 2);
+  const Words rows = lines_of(out + "/runs.csv");
+  EXPECT_EQ(std::count_if(rows.begin(), rows.end(),
+                          [](const std::string& row) { return row.find(",interrupted,75,") != std::string::npos; }),
+            2);
 }
 
 TEST_F(Interruption, UnderNohupAClosedTerminalIsNothing) {

@@ -144,7 +144,8 @@ Exit run(const Options& options) {
                                .force = options.force,
                                .quiet = options.quiet},
                               table, log);
-  if (!options.quiet) print_end(grid, cells, table.rows());
+  // After SIGHUP the terminal is gone.
+  if (!options.quiet && interrupted() != SIGHUP) print_end(grid, cells, table.rows());
   return exit;
 }
 
