@@ -31,7 +31,7 @@ TEST(ProcessDeathTest, IsKilledWhenASignalArrives) {
   EXPECT_EXIT(
       {
         catch_interrupts();
-        const ProcessEnd end = shell("sleep 0.3; kill -TERM $PPID; sleep 60");
+        const ProcessEnd end = shell("sleep 0.3; kill -TERM $PPID; exec sleep 60");
         _exit(end.code == 128 + SIGKILL && end.seconds < 30 && interrupted() == SIGTERM ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");
