@@ -15,8 +15,8 @@ std::size_t inner_width(const Config& config) {
 }
 
 /// Rows for which what a sub-layer works on stays in a second-level cache of 1 to 2 MB. Fewer make the products slow,
-/// those of the weight gradients above all; and where such a gradient fills the cache by itself, what counts is how often
-/// it is gone through. Measured: src/kernels/README.md.
+/// those of the weight gradients above all; and where such a gradient fills the cache by itself, what counts is how
+/// often it is gone through. Measured: src/kernels/README.md.
 std::size_t rows_in_cache(std::size_t width) { return width <= 64 ? 256 : width <= 128 ? 128 : 512; }
 
 std::size_t rows_of_chunk(const Config& config) {

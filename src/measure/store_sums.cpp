@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "core/phases.h"
-#include "measure/readout.h"
 #include "kernels/reductions.h"
+#include "measure/readout.h"
 
 namespace gradflow {
 namespace {

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/simd_level.h"
 #include "kernels/reductions.h"
+#include "kernels/simd_level.h"
 
 namespace gradflow {
 namespace {
