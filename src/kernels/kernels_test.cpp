@@ -13,6 +13,7 @@
 #include "kernels/cross_entropy.h"
 #include "kernels/elementwise.h"
 #include "kernels/norm.h"
+#include "kernels/reductions.h"
 #include "kernels/simd_level.h"
 
 namespace gradflow {
@@ -44,6 +45,30 @@ TEST_P(Kernels, GeluIsAccurateEverywhere) {
     EXPECT_NEAR(y[i], gelu(x[i]), 3e-7 * size) << x[i];
     EXPECT_NEAR(again[i], gelu(x[i]), 3e-7 * size) << x[i];
     EXPECT_NEAR(gradient[i], gelu_derivative(x[i]), 6e-7) << x[i];
+  }
+}
+
+/// y has the same bits whatever is shown of the terms, and the squares are those of the term that is shown.
+TEST_P(Kernels, ShowingTheTermsOfASumChangesNoBitOfIt) {
+  for (const std::size_t width : {1u, 13u, 16u, 40u}) {
+    const std::size_t rows = 5, count = rows * width;
+    std::vector<float> x(count), f(count), bias(width);
+    for (std::size_t i = 0; i < count; ++i) {
+      x[i] = std::sin(static_cast<float>(i));
+      f[i] = std::cos(3 * static_cast<float>(i));
+    }
+    for (std::size_t i = 0; i < width; ++i) bias[i] = 0.1f * static_cast<float>(i);
+    const SumShape shape{.rows = rows, .width = width, .skip_factor = 1.7f, .branch_factor = 0.3f};
+    std::vector<float> plain(count), tensors(count), squares(count), skip(count), branch(count);
+    double branch_squares = 1;
+    residual_sum(shape, x.data(), f.data(), bias.data(), plain.data(), {});
+    residual_sum(shape, x.data(), f.data(), bias.data(), tensors.data(),
+                 {.skip = skip.data(), .branch = branch.data()});
+    residual_sum(shape, x.data(), f.data(), bias.data(), squares.data(), {.branch_squares = &branch_squares});
+    EXPECT_EQ(tensors, plain);
+    EXPECT_EQ(squares, plain);
+    for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(skip[i], 1.7f * x[i]);
+    EXPECT_NEAR((branch_squares - 1) / sum_of_squares(branch.data(), count), 1, 1e-14) << width;
   }
 }
 

@@ -4,7 +4,10 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
 #include <vector>
+
+#include "kernels/simd_level.h"
 
 namespace gradflow {
 namespace {
@@ -72,6 +75,65 @@ TEST(RowSums, KeepTheVarianceOfALargeMean) {
   // Σx² − n·mean² in float32 is pure rounding here.
   const std::vector<float> values{10000.5f, 9999.5f, 10000.5f, 9999.5f};
   EXPECT_DOUBLE_EQ(row_sums(values.data(), 1, 4, nullptr).variance_sum, 0.25);
+}
+
+/// One pass over a row serves until the mean outweighs what is around it; on both sides of that the digits are there.
+TEST(RowSums, AreAccurateWhateverTheMean) {
+  const std::size_t rows = 7, features = 48;
+  for (const double mean : {0.0, 0.1, 1.0, 5.0, 9.0, 10.0, 11.0, 100.0, 1e4}) {
+    std::vector<float> values(rows * features);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<float>(mean + std::sin(static_cast<double>(i) * 1.7));
+    long double expected = 0;
+    for (std::size_t r = 0; r < rows; ++r) {
+      const float* const row = values.data() + r * features;
+      long double own_mean = 0, deviation = 0;
+      for (std::size_t f = 0; f < features; ++f) own_mean += static_cast<long double>(row[f]) / features;
+      for (std::size_t f = 0; f < features; ++f)
+        deviation += (static_cast<long double>(row[f]) - own_mean) * (static_cast<long double>(row[f]) - own_mean);
+      expected += deviation / features;
+    }
+    EXPECT_NEAR(row_sums(values.data(), rows, features, nullptr).variance_sum / static_cast<double>(expected), 1, 1e-12)
+        << mean;
+    const std::vector<double> doubles(values.begin(), values.end());
+    EXPECT_NEAR(row_sums(doubles.data(), rows, features, nullptr).variance_sum / static_cast<double>(expected), 1,
+                1e-12)
+        << mean;
+  }
+}
+
+TEST(RowSums, OfWhatIsNotFiniteAreNotFinite) {
+  const std::vector<float> values{1, 2, inf, 4};
+  EXPECT_EQ(row_sums(values.data(), 2, 2, nullptr).squares, std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::isnan(row_sums(values.data(), 2, 2, nullptr).variance_sum));
+}
+
+template <class T>
+std::vector<double> all_sums(const std::vector<T>& values, std::size_t rows, std::size_t features) {
+  const RowSums of_rows = row_sums(values.data(), rows, features, nullptr);
+  return {sum_of_squares(values.data(), values.size()), of_rows.sum, of_rows.squares, of_rows.variance_sum};
+}
+
+TEST(Reductions, GiveTheSameBitsAtEveryLevel) {
+  for (const std::size_t features : {1u, 7u, 16u, 20u, 64u})
+    for (const double mean : {0.0, 30.0}) {  // one pass and two
+      const std::size_t rows = 9;
+      std::vector<float> floats(rows * features);
+      std::vector<double> doubles(rows * features);
+      for (std::size_t i = 0; i < doubles.size(); ++i)
+        floats[i] = static_cast<float>(doubles[i] = mean + std::sin(static_cast<double>(i)));
+      std::vector<double> of_floats, of_doubles;
+      for (const std::string& level : simd_levels()) {
+        force_simd_level(level);
+        if (of_floats.empty()) {
+          of_floats = all_sums(floats, rows, features);
+          of_doubles = all_sums(doubles, rows, features);
+        }
+        EXPECT_EQ(all_sums(floats, rows, features), of_floats) << level << ' ' << features;
+        EXPECT_EQ(all_sums(doubles, rows, features), of_doubles) << level << ' ' << features;
+      }
+      force_simd_level("");
+    }
 }
 
 TEST(RowSums, LeaveOutRowsThatAreNotReal) {
