@@ -134,7 +134,7 @@ void measure_process(Measured& backend, const Options& options) {
   overrides.push_back("compute.backend=" + backend.backend);
   for (const std::string& override : overrides) words.insert(words.end(), {"--set", override});
 
-  const ProcessEnd end = run_process("/proc/self/exe", words);
+  const MeasuredEnd end = run_process("/proc/self/exe", words);
   give_up_if_interrupted();
   if (end.code != static_cast<int>(Exit::done))
     throw Error(

@@ -23,7 +23,7 @@ std::vector<std::string> command_line() {
   return arguments;
 }
 
-ProcessEnd run_process(const std::string& program, const std::vector<std::string>& arguments) {
+MeasuredEnd run_process(const std::string& program, const std::vector<std::string>& arguments) {
   std::vector<char*> words;
   for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);

@@ -11,7 +11,7 @@ namespace gradflow {
 std::vector<std::string> command_line();
 
 /// How a program ended that was run to its end.
-struct ProcessEnd {
+struct MeasuredEnd {
   int code = 0;        ///< exit code; 128 + signal when a signal ended it
   double seconds = 0;  ///< from its start to its end
   std::int64_t peak_memory =
@@ -21,6 +21,6 @@ struct ProcessEnd {
 /// Starts the program with these arguments, its own name first, and waits for it. It shares standard output, standard
 /// error and the cores of this process, and is killed when a signal arrives that `catch_interrupts` catches. Throws
 /// Error when it cannot be started.
-ProcessEnd run_process(const std::string& program, const std::vector<std::string>& arguments);
+MeasuredEnd run_process(const std::string& program, const std::vector<std::string>& arguments);
 
 }  // namespace gradflow

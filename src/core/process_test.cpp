@@ -11,7 +11,7 @@
 namespace gradflow {
 namespace {
 
-ProcessEnd shell(const std::string& script) { return run_process("/bin/sh", {"sh", "-c", script}); }
+MeasuredEnd shell(const std::string& script) { return run_process("/bin/sh", {"sh", "-c", script}); }
 
 TEST(Process, TellsHowAProgramEnded) {
   EXPECT_EQ(shell("exit 0").code, 0);
@@ -20,7 +20,7 @@ TEST(Process, TellsHowAProgramEnded) {
 }
 
 TEST(Process, TellsItsTimeAndItsMemory) {
-  const ProcessEnd end = shell("sleep 0.2");
+  const MeasuredEnd end = shell("sleep 0.2");
   EXPECT_GE(end.seconds, 0.2);
   EXPECT_GT(end.peak_memory, 100'000);
   // 40 MB in a variable of the shell.
@@ -31,7 +31,7 @@ TEST(ProcessDeathTest, IsKilledWhenASignalArrives) {
   EXPECT_EXIT(
       {
         catch_interrupts();
-        const ProcessEnd end = shell("sleep 0.3; kill -TERM $PPID; exec sleep 60");
+        const MeasuredEnd end = shell("sleep 0.3; kill -TERM $PPID; exec sleep 60");
         _exit(end.code == 128 + SIGKILL && end.seconds < 30 && interrupted() == SIGTERM ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");
