@@ -76,7 +76,7 @@ void add_expand(CLI::App& program, Action& action) {
                     "leaves out cells that cannot be built instead of refusing the grid");
   command->footer(
       "Each line stands for itself and can be given to sh, xargs, GNU parallel or a batch system, in the current\n"
-      "folder. It calls this program as it was called, and makes the run folder that `sweep` would make, and does "
+      "folder. It calls this program as it was called, makes the run folder that `sweep` would make, and does\n"
       "nothing where the run is finished.");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }

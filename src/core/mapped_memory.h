@@ -17,6 +17,10 @@ using MappedMemory = std::unique_ptr<std::byte, Unmap>;
 /// long. Begins at a page. Throws std::bad_alloc.
 MappedMemory map_memory(std::size_t bytes);
 
+/// What buffers that are gone through side by side are put apart, beyond a round distance: at one, they would fall on
+/// the same sets of the caches.
+inline constexpr std::size_t cache_gap = 5 * 64;
+
 /// Bytes of all blocks that there are now.
 std::size_t mapped_bytes();
 

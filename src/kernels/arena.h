@@ -13,8 +13,6 @@ class Arena {
  public:
   /// `count` floats on a 64-byte boundary, zero.
   float* floats(std::size_t count);
-  /// Bytes taken from the system.
-  std::size_t bytes() const { return bytes_; }
   /// Bytes handed out, and what one piece of so many floats adds to them.
   std::size_t handed_out() const { return handed_out_; }
   static std::size_t bytes_for(std::size_t count);
@@ -23,7 +21,7 @@ class Arena {
   std::vector<MappedMemory> blocks_;
   std::byte* next_ = nullptr;
   std::size_t left_ = 0;
-  std::size_t bytes_ = 0, handed_out_ = 0;
+  std::size_t handed_out_ = 0;
 };
 
 }  // namespace gradflow

@@ -65,7 +65,7 @@ std::vector<std::string> faults(const Files& files, const Layers& layers) {
       if (match[1] == "<") {
         if (rank(folder) < layers.first_with_torch && std::regex_match(target, torch_header))
           result.push_back(place + folder + "/ must build without LibTorch, but includes <" + target + ">");
-        if (folder_of(target) == "CLI" && folder != "command" && path != "main.cpp" && path != "main_test.cpp")
+        if (folder_of(target) == "CLI" && folder != "command" && path != "main.cpp")
           result.push_back(place + "only command/ and main.cpp may include <" + target + ">, which is slow to compile");
         continue;
       }
