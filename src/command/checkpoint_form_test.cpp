@@ -141,22 +141,29 @@ TEST_F(CheckpointForm, AChangedFormNeedsAnotherVersionWord) {
                                    Pair("state.spikes", 1812)));
 }
 
-TEST_F(CheckpointForm, SgdHasNoSecondMomentAndTakesNoMemoryForIt) {
-  Config config;
-  config.name = "sgd";
-  config.train.optimizer = OptimizerKind::sgd;
-  config = resolved(config);
-  Stack stack(config, at::kCPU);
-  Checkpoints checkpoints(path("run"), config, stack.store(), {}, [](std::string_view) {});
-  checkpoints.save({.step = 1, .tokens = 1, .updates = 1});
-  const SafetensorsFile file(file_of("run", 1));
-  for (const TensorPlace& place : file.tensors()) EXPECT_FALSE(place.name.starts_with("second_moment.")) << place.name;
-  // Pages that nobody writes are no memory: what stands there is left alone.
-  stack.store().first_moment().fill_(7);
-  stack.store().second_moment().fill_(7);
-  ASSERT_TRUE(checkpoints.restore().has_value());
-  EXPECT_EQ(stack.store().first_moment()[0].item<double>(), 0);
-  EXPECT_TRUE(stack.store().second_moment().eq(7).all().item<bool>());
+TEST_F(CheckpointForm, SgdHasOneMomentOrNoneAndTakesNoMemoryForOthers) {
+  for (const double momentum : {0.9, 0.0}) {
+    const std::string name = momentum > 0 ? "momentum" : "plain";
+    Config config;
+    config.name = "sgd";
+    config.train.optimizer = OptimizerKind::sgd;
+    config.train.momentum = momentum;
+    config = resolved(config);
+    Stack stack(config, at::kCPU);
+    Checkpoints checkpoints(path(name), config, stack.store(), {}, [](std::string_view) {});
+    checkpoints.save({.step = 1, .tokens = 1, .updates = 1});
+    const SafetensorsFile file(file_of(name, 1));
+    for (const TensorPlace& place : file.tensors()) {
+      EXPECT_FALSE(place.name.starts_with("second_moment.")) << place.name;
+      EXPECT_FALSE(momentum == 0 && place.name.starts_with("first_moment.")) << place.name;
+    }
+    // Pages that nobody writes are no memory: what stands there is left alone.
+    stack.store().first_moment().fill_(7);
+    stack.store().second_moment().fill_(7);
+    ASSERT_TRUE(checkpoints.restore().has_value());
+    EXPECT_EQ(stack.store().first_moment()[0].item<double>(), momentum > 0 ? 0 : 7);
+    EXPECT_TRUE(stack.store().second_moment().eq(7).all().item<bool>());
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -145,8 +146,9 @@ std::string memory_text(const Subject& subject) {
   const MemoryEstimate estimate = memory_of(subject);
   TextTable table(2);
   table.add({"program and LibTorch", bytes_in_words(estimate.program)});
-  table.add({subject.config.train.optimizer == OptimizerKind::sgd ? "values, gradients, momentum"
-                                                                  : "values, gradients, two moments",
+  constexpr std::array<std::string_view, 3> moments{"values, gradients", "values, gradients, momentum",
+                                                    "values, gradients, two moments"};
+  table.add({std::string(moments.at(static_cast<std::size_t>(moment_count(subject.config.train)))),
              bytes_in_words(estimate.parameters)});
   table.add({subject.config.compute.recompute ? "activations, recomputed" : "activations",
              bytes_in_words(estimate.activations)});

@@ -89,6 +89,11 @@ std::int64_t share_of(double fraction, std::int64_t whole) {
   return static_cast<std::int64_t>(std::floor(fraction * static_cast<double>(whole) * (1 + rounding)));
 }
 
+int moment_count(const TrainConfig& train) {
+  if (train.optimizer != OptimizerKind::sgd) return 2;
+  return train.momentum > 0 ? 1 : 0;
+}
+
 double learning_rate(const TrainConfig& train, std::int64_t step) {
   const double peak = train.learning_rate;
   if (step <= train.warmup) return peak * static_cast<double>(step) / static_cast<double>(train.warmup);

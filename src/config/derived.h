@@ -38,6 +38,8 @@ std::optional<std::int64_t> default_vocabulary(const DataConfig& data);
 std::int64_t padding_tokens(const DataConfig& data);
 /// ⌊fraction·whole⌋ as a person reckons it: 0.29 of 100 is 29, though 0.29·100 in binary is a little less.
 std::int64_t share_of(double fraction, std::int64_t whole);
+/// Moments of the gradient that the optimizer goes on from: two with Adam, SGD's momentum, none with SGD without one.
+int moment_count(const TrainConfig& train);
 /// Learning rate of update `step` (from 1): warm-up lr·min(1, s/warmup), then the decay.
 double learning_rate(const TrainConfig& train, std::int64_t step);
 

@@ -15,7 +15,8 @@ namespace {
 /// softmax(q·kᵀ/√d_h)·v of every head, then `out`. Keeps q, k, v and what `out` reads.
 class AttentionBranch final : public Branch {
  public:
-  AttentionBranch(const Config& config, const ParameterStore& store, Workspace& workspace, const std::string& prefix)
+  AttentionBranch(const Config& config, const ParameterStore& store, Workspace& workspace, KeptBuffers& kept,
+                  const std::string& prefix)
       : workspace_(workspace),
         width_(workspace.width),
         heads_(static_cast<std::size_t>(config.model.heads)),
@@ -36,12 +37,9 @@ class AttentionBranch final : public Branch {
     key_bias_ = Parameter(store, prefix + ".k.bias");
     value_bias_ = Parameter(store, prefix + ".v.bias");
 
-    const auto keep = [&](const char* name, std::size_t count) {
-      return workspace.kept(SubLayerKind::attention, name, count);
-    };
-    qkv_ = keep("qkv", workspace.rows * 3 * width_);
-    attended_ = keep("attended", workspace.rows * width_);
-    statistics_ = keep("softmax", shape(workspace.sequences, workspace.tokens).statistics_size());
+    qkv_ = kept.floats("qkv", workspace.rows * 3 * width_);
+    attended_ = kept.floats("attended", workspace.rows * width_);
+    statistics_ = kept.floats("softmax", shape(workspace.sequences, workspace.tokens).statistics_size());
   }
 
   void begin(const Batch& batch) override {
@@ -123,7 +121,8 @@ class AttentionBranch final : public Branch {
 /// out(activation(in(z))). Keeps in(z) and computes the activation again.
 class FeedForwardBranch final : public Branch {
  public:
-  FeedForwardBranch(const Config& config, const ParameterStore& store, Workspace& workspace, const std::string& prefix)
+  FeedForwardBranch(const Config& config, const ParameterStore& store, Workspace& workspace, KeptBuffers& kept,
+                    const std::string& prefix)
       : workspace_(workspace),
         width_(workspace.width),
         inner_(static_cast<std::size_t>(config.model.ffn_width.value())),
@@ -131,7 +130,7 @@ class FeedForwardBranch final : public Branch {
         in_(store, prefix + ".in.weight"),
         in_bias_(store, prefix + ".in.bias"),
         out_(store, prefix + ".out.weight"),
-        entering_(workspace.kept(SubLayerKind::ffn, "entering", workspace.rows * inner_)) {
+        entering_(kept.floats("entering", workspace.rows * inner_)) {
     out_bias_ = Parameter(store, prefix + ".out.bias");
   }
 
@@ -173,9 +172,9 @@ class FeedForwardBranch final : public Branch {
 }  // namespace
 
 std::unique_ptr<Branch> make_branch(const Config& config, const ParameterStore& store, Workspace& workspace,
-                                    SubLayerKind kind, const std::string& prefix) {
-  if (kind == SubLayerKind::attention) return std::make_unique<AttentionBranch>(config, store, workspace, prefix);
-  return std::make_unique<FeedForwardBranch>(config, store, workspace, prefix);
+                                    KeptBuffers& kept, SubLayerKind kind, const std::string& prefix) {
+  if (kind == SubLayerKind::attention) return std::make_unique<AttentionBranch>(config, store, workspace, kept, prefix);
+  return std::make_unique<FeedForwardBranch>(config, store, workspace, kept, prefix);
 }
 
 }  // namespace gradflow

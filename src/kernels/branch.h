@@ -28,6 +28,6 @@ class Branch {
 
 /// `prefix`: of the parameters' names, block.{l}.attention or block.{l}.ffn.
 std::unique_ptr<Branch> make_branch(const Config& config, const ParameterStore& store, Workspace& workspace,
-                                    SubLayerKind kind, const std::string& prefix);
+                                    KeptBuffers& kept, SubLayerKind kind, const std::string& prefix);
 
 }  // namespace gradflow

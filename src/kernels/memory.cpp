@@ -32,35 +32,50 @@ class BufferSizes {
     bytes += piece(attention(1).scratch_size());
     bytes += piece(stream_) + (has_embedding_norm(model_) ? piece(2 * rows_) + piece(stream_) : 0);
     if (has_final_norm(model_)) bytes += piece(2 * rows_) + piece(stream_);
-    return bytes + (config_.compute.recompute ? shared_blocks() : kept_blocks());
+    return bytes + kept_blocks();
+  }
+
+  /// What the stack keeps outside of the arena under recompute.
+  double group_inputs() const {
+    if (!config_.compute.recompute) return 0;
+    const std::int64_t last_layer = model_.depth + 1;
+    return static_cast<double>(last_layer / sizes_.recompute_group) * 4 * static_cast<double>(stream_);
   }
 
  private:
+  /// Norms of a sub-layer, or of the sub-layers that share one set of buffers.
+  struct Sites {
+    bool in = false, branch = false, out = false;
+  };
+
   double kept_blocks() const {
+    // Under recompute every group of blocks uses the same buffers. Blocks of `mix_ln` need different ones: a set holds
+    // what any of its blocks needs.
+    const std::int64_t sets = config_.compute.recompute ? std::min(sizes_.recompute_group, model_.depth) : model_.depth;
     double bytes = 0;
-    for (std::int64_t block = 1; block <= model_.depth; ++block)
-      for (const SubLayerKind kind : {SubLayerKind::attention, SubLayerKind::ffn}) bytes += sub_layer(block, kind);
-    return bytes;
-  }
-
-  /// Under recompute one set of buffers serves all blocks, and the stack keeps the input of each. Blocks of `mix_ln`
-  /// need different buffers: the set holds those of the first and of the last.
-  double shared_blocks() const {
-    double bytes = static_cast<double>(model_.depth) * 4 * static_cast<double>(stream_);
     for (const SubLayerKind kind : {SubLayerKind::attention, SubLayerKind::ffn})
-      bytes += std::max(sub_layer(1, kind), sub_layer(model_.depth, kind));
+      for (std::int64_t first = 1; first <= sets; ++first) {
+        Sites sites;
+        for (std::int64_t block = first; block <= model_.depth; block += sets) add_sites(block, kind, sites);
+        bytes += sub_layer(sites, kind);
+      }
     return bytes;
   }
 
-  double sub_layer(std::int64_t block, SubLayerKind kind) const {
+  void add_sites(std::int64_t block, SubLayerKind kind, Sites& sites) const {
+    if (model_.norm == Norm::none) return;
     const SubLayerPlan& plan = sub_layer_plan(model_, block, kind);
-    const bool norm = model_.norm != Norm::none, norm_out = plan.norm_out && norm,
-               norm_branch = plan.norm_branch && norm;
+    sites.in |= plan.norm_in;
+    sites.branch |= plan.norm_branch;
+    sites.out |= plan.norm_out;
+  }
+
+  double sub_layer(const Sites& sites, SubLayerKind kind) const {
     const bool learned = model_.residual == Residual::scaled || model_.residual == Residual::rezero;
     double bytes = piece(stream_);  // the output
-    for (const bool site : {plan.norm_in && norm, norm_branch, norm_out})
+    for (const bool site : {sites.in, sites.branch, sites.out})
       if (site) bytes += piece(2 * rows_);
-    for (const bool kept : {norm_out, norm_branch, learned})  // the sum, before the branch's norm, the branch's term
+    for (const bool kept : {sites.out, sites.branch, learned})  // the sum, before the branch's norm, the branch's term
       if (kept) bytes += piece(stream_);
     if (kind == SubLayerKind::ffn) return bytes + piece(rows_ * static_cast<std::size_t>(model_.ffn_width.value()));
     return bytes + piece(3 * stream_) + piece(stream_) + piece(attention(sizes_.sequences).statistics_size());
@@ -86,7 +101,7 @@ class BufferSizes {
 
 FusedBuffers fused_buffers(const Config& config) {
   const BufferSizes sizes(config);
-  return {sizes.all_but_logits(), sizes.logits()};
+  return {sizes.all_but_logits(), sizes.logits(), sizes.group_inputs()};
 }
 
 MemoryEstimate memory_estimate(const Config& config, const Layout& layout, Backend backend) {
@@ -94,7 +109,7 @@ MemoryEstimate memory_estimate(const Config& config, const Layout& layout, Backe
   if (backend != Backend::fused) return estimate;
   const FusedBuffers buffers = fused_buffers(config);
   estimate.program = fused_program_bytes;
-  estimate.activations = arena_overhead * buffers.activations;
+  estimate.activations = arena_overhead * buffers.activations + buffers.group_inputs;
   estimate.logits = arena_overhead * buffers.logits;
   return estimate;
 }

@@ -10,10 +10,11 @@ namespace gradflow {
 /// the buffers of the fused stack in place of what autograd keeps.
 MemoryEstimate memory_estimate(const Config& config, const Layout& layout, Backend backend);
 
-/// Bytes that the segments of a fused stack cut from their arena.
+/// Bytes of the buffers of a fused stack.
 struct FusedBuffers {
-  double activations = 0;
-  double logits = 0;
+  double activations = 0;   ///< in the arena of its segments
+  double logits = 0;        ///< there too
+  double group_inputs = 0;  ///< under recompute, in the stack
 };
 FusedBuffers fused_buffers(const Config& config);
 

@@ -76,6 +76,16 @@ UpdateSquares SgdUpdate(const UpdateConstants& c, std::size_t count, const float
   return sums.totals();
 }
 
+UpdateSquares PlainSgdUpdate(const UpdateConstants& c, std::size_t count, const float* gradient, float* w) {
+  Sums sums;
+  for_each_vector(count, [&](std::size_t i, auto access) HWY_ATTR {
+    fetch_ahead(i, gradient, w);
+    const Vector before = access.load(w + i);
+    step(c, i, access, before, decayed(c, access.load(gradient + i), before), w, sums);
+  });
+  return sums.totals();
+}
+
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace gradflow
@@ -86,6 +96,7 @@ namespace gradflow {
 
 HWY_EXPORT(AdamUpdate);
 HWY_EXPORT(SgdUpdate);
+HWY_EXPORT(PlainSgdUpdate);
 
 UpdateSquares adam_update(const UpdateConstants& constants, std::size_t count, const float* gradient, float* w,
                           float* m, float* v) {
@@ -94,6 +105,7 @@ UpdateSquares adam_update(const UpdateConstants& constants, std::size_t count, c
 
 UpdateSquares sgd_update(const UpdateConstants& constants, std::size_t count, const float* gradient, float* w,
                          float* m) {
+  if (m == nullptr) return HWY_DYNAMIC_DISPATCH(PlainSgdUpdate)(constants, count, gradient, w);
   return HWY_DYNAMIC_DISPATCH(SgdUpdate)(constants, count, gradient, w, m);
 }
 

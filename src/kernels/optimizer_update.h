@@ -28,7 +28,7 @@ struct UpdateSquares {
 /// w ← kept·w − rate·(m·correction1)/(√(v·correction2) + ε).
 UpdateSquares adam_update(const UpdateConstants& constants, std::size_t count, const float* gradient, float* w,
                           float* m, float* v);
-/// m ← momentum·m + clip·gradient + l2·w; w ← kept·w − rate·m.
+/// m ← momentum·m + clip·gradient + l2·w; w ← kept·w − rate·m. Without momentum `m` may be null.
 UpdateSquares sgd_update(const UpdateConstants& constants, std::size_t count, const float* gradient, float* w,
                          float* m);
 

@@ -27,10 +27,10 @@ FusedSubLayer::FusedSubLayer(const Config& config, const ParameterStore& store, 
     : model_(config.model), workspace_(std::move(workspace)), block_(block), width_(workspace_->width) {
   const SubLayerPlan& plan = sub_layer_plan(model_, block, kind);
   const std::size_t rows = workspace_->rows;
-  const auto keep = [&](const char* name, std::size_t count) { return workspace_->kept(kind, name, count); };
+  KeptBuffers kept(*workspace_, block, kind);
   const auto slot = [&](bool present, const char* name, float scale) {
     return present && model_.norm != Norm::none
-               ? NormSlot(store, prefix + "." + name, model_, scale, keep(name, 2 * rows))
+               ? NormSlot(store, prefix + "." + name, model_, scale, kept.floats(name, 2 * rows))
                : NormSlot();
   };
   input_scale_ = plan.input_scale == InputScale::inverse_sqrt_layer
@@ -52,12 +52,12 @@ FusedSubLayer::FusedSubLayer(const Config& config, const ParameterStore& store, 
     default: break;
   }
   skip_factor_ = static_cast<float>(skip);
-  branch_ = make_branch(config, store, *workspace_, kind, prefix);
+  branch_ = make_branch(config, store, *workspace_, kept, kind, prefix);
 
-  output_ = workspace_->kept_stream(kind, "output");
-  if (norm_out_) sum_ = workspace_->kept_stream(kind, "sum");
-  if (norm_branch_) before_norm_branch_ = keep("before_norm_branch", rows * width_);
-  if (learned_) term_ = keep("term", rows * width_);
+  output_ = kept.stream("output");
+  if (norm_out_) sum_ = kept.stream("sum");
+  if (norm_branch_) before_norm_branch_ = kept.floats("before_norm_branch", rows * width_);
+  if (learned_) term_ = kept.floats("term", rows * width_);
 }
 
 Stream FusedSubLayer::forward(const Stream& input, const Pass& pass, Inside* inside) {

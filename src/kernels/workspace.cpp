@@ -4,6 +4,8 @@
 #include <stdexcept>
 
 #include "kernels/attention.h"
+#include "model/layout.h"
+#include "model/memory_estimate.h"
 
 namespace gradflow {
 namespace {
@@ -39,9 +41,18 @@ WorkspaceSizes::WorkspaceSizes(const Config& config)
       rows(sequences * tokens),
       width(static_cast<std::size_t>(config.model.width)),
       chunk_rows(std::min(rows, rows_of_chunk(config))),
-      widest_inner(inner_width(config)) {}
+      widest_inner(inner_width(config)),
+      recompute_group(config.compute.recompute ? gradflow::recompute_group(config, make_layout(config)) : 0) {}
 
-Workspace::Workspace(const Config& config) : WorkspaceSizes(config), share_kept_(config.compute.recompute) {
+float* KeptBuffers::floats(const std::string& name, std::size_t count) {
+  return workspace_.kept(block_, kind_, name, count);
+}
+
+StreamBuffer KeptBuffers::stream(const std::string& name) {
+  return {floats(name, workspace_.rows * workspace_.width), workspace_.width};
+}
+
+Workspace::Workspace(const Config& config) : WorkspaceSizes(config) {
   gradient = stream();
   shown_skip = stream();
   shown_branch = stream();
@@ -63,9 +74,9 @@ void Workspace::set_batch(const at::Tensor& tokens_of_batch) {
     throw std::logic_error("a micro-batch larger than the configuration's");
 }
 
-float* Workspace::kept(SubLayerKind kind, const std::string& name, std::size_t count) {
-  if (!share_kept_) return floats(count);
-  float*& buffer = shared_[{kind, name}];
+float* Workspace::kept(std::int64_t block, SubLayerKind kind, const std::string& name, std::size_t count) {
+  if (recompute_group == 0) return floats(count);
+  float*& buffer = shared_[{block % recompute_group, kind, name}];
   if (buffer == nullptr) buffer = floats(count);
   return buffer;
 }

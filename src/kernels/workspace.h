@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
+#include <tuple>
 
 #include "config/config.h"
 #include "config/placements.h"
@@ -45,6 +45,25 @@ struct WorkspaceSizes {
   const std::size_t sequences, tokens, rows, width;
   const std::size_t chunk_rows;    ///< at most
   const std::size_t widest_inner;  ///< of q, k and v together, the feed-forward network, the logits
+  /// Blocks whose sub-layers keep something at the same time under recompute, where block l shares its buffers with
+  /// block l + recompute_group; 0: without, every block has its own.
+  const std::int64_t recompute_group;
+};
+
+class Workspace;
+
+/// Makes what one sub-layer keeps between forward and backward, each buffer under a name of its own.
+class KeptBuffers {
+ public:
+  KeptBuffers(Workspace& workspace, std::int64_t block, SubLayerKind kind)
+      : workspace_(workspace), block_(block), kind_(kind) {}
+  float* floats(const std::string& name, std::size_t count);
+  StreamBuffer stream(const std::string& name);
+
+ private:
+  Workspace& workspace_;
+  std::int64_t block_;
+  SubLayerKind kind_;
 };
 
 /// What all segments of one fused stack share: the memory, the sizes, and the buffers that hold nothing longer than one
@@ -72,13 +91,9 @@ class Workspace : public WorkspaceSizes {
   float* floats(std::size_t count) { return arena_.floats(count); }
   /// Bytes of all buffers so far.
   std::size_t bytes() const { return arena_.handed_out(); }
-  /// What a sub-layer keeps between forward and backward, under a name. With recompute only one sub-layer of a kind
-  /// keeps anything at a time, and all share one buffer.
-  float* kept(SubLayerKind kind, const std::string& name, std::size_t count);
+  /// `count` floats that a sub-layer keeps between forward and backward.
+  float* kept(std::int64_t block, SubLayerKind kind, const std::string& name, std::size_t count);
   StreamBuffer stream() { return {floats(rows * width), width}; }
-  StreamBuffer kept_stream(SubLayerKind kind, const std::string& name) {
-    return {kept(kind, name, rows * width), width};
-  }
 
   /// The gradient of the stream, which every segment turns from that of its output into that of its input, in place.
   StreamBuffer gradient;
@@ -95,8 +110,7 @@ class Workspace : public WorkspaceSizes {
   float* attention;                                           // scratch of the attention kernels
 
  private:
-  bool share_kept_;
-  std::map<std::pair<SubLayerKind, std::string>, float*> shared_;
+  std::map<std::tuple<std::int64_t, SubLayerKind, std::string>, float*> shared_;  // block modulo the group
   Arena arena_;
   std::size_t batch_sequences_ = 0, batch_tokens_ = 0;
 };

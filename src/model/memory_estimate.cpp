@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -226,8 +227,8 @@ double parameter_bytes(const Config& config, const Layout& layout) {
       elements += std::ceil(static_cast<double>(parameter.size()) / aligned) * aligned;
       tensors += 1;
     }
-  // SGD never touches the second moment, and memory counts when it is touched.
-  const double buffers = config.train.optimizer == OptimizerKind::sgd ? 3 : 4;
+  // Memory counts when it is touched.
+  const double buffers = 2 + moment_count(config.train);
   return buffers * elements * element + tensors * bytes_a_tensor +
          static_cast<double>(layout.segments.size()) * bytes_a_segment;
 }
@@ -247,7 +248,7 @@ Kept segment_bytes(const Config& config, const Layout& layout) {
 }
 
 /// What one layer (attention and feed-forward of a block) keeps between forward and backward: all of its segments, or
-/// under recompute the input of the first.
+/// the input of the first.
 Kept layers_of(const Kept& segments, const Layout& layout) {
   Kept layers;
   for (std::size_t s = 0; s < segments.size(); ++s) {
@@ -257,21 +258,49 @@ Kept layers_of(const Kept& segments, const Layout& layout) {
   return layers;
 }
 
-double sum_kept(const Kept& layers, bool recompute) {
+/// Layers in groups of `size`, each group's first input and all that its layers keep.
+Kept groups_of(const Kept& layers, std::size_t size) {
+  Kept groups;
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    if (layer % size == 0) groups.push_back({.input = layers[layer].input});
+    groups.back().all += layers[layer].all;
+  }
+  return groups;
+}
+
+double sum_of(const Kept& kept, double SegmentBytes::*bytes) {
   double sum = 0;
-  for (const SegmentBytes& layer : layers) sum += recompute ? layer.input : layer.all;
+  for (const SegmentBytes& part : kept) sum += part.*bytes;
   return sum;
 }
 
+double largest_of(const Kept& kept) {
+  double largest = 0;
+  for (const SegmentBytes& part : kept) largest = std::max(largest, part.all);
+  return largest;
+}
+
+std::size_t best_group(const Kept& layers) {
+  std::size_t best = 1;
+  double least = std::numeric_limits<double>::infinity();
+  // A layer keeps its input at least, so beyond the root of their number the groups only grow.
+  for (std::size_t size = 1; size * size <= layers.size(); ++size) {
+    const Kept groups = groups_of(layers, size);
+    const double bytes = sum_of(groups, &SegmentBytes::input) + largest_of(groups);
+    if (bytes >= least) continue;
+    least = bytes;
+    best = size;
+  }
+  return best;
+}
+
 double activation_bytes(const Config& config, const Layout& layout) {
-  const Kept segments = segment_bytes(config, layout), layers = layers_of(segments, layout);
-  const auto smaller = [](const SegmentBytes& a, const SegmentBytes& b) { return a.all < b.all; };
-  const auto largest = [&](const Kept& kept) { return std::max_element(kept.begin(), kept.end(), smaller)->all; };
+  const Kept segments = segment_bytes(config, layout);
   // In the backward pass of a segment the gradients of what it kept pass by, about as many bytes again; under recompute
-  // a whole layer is kept meanwhile.
-  if (config.compute.recompute)
-    return heap_overhead_recomputed * (sum_kept(layers, true) + largest(layers) + largest(segments));
-  return heap_overhead * (sum_kept(layers, false) + largest(segments));
+  // a whole group of layers is kept meanwhile.
+  if (!config.compute.recompute) return heap_overhead * (sum_of(segments, &SegmentBytes::all) + largest_of(segments));
+  const Kept layers = layers_of(segments, layout), groups = groups_of(layers, best_group(layers));
+  return heap_overhead_recomputed * (sum_of(groups, &SegmentBytes::input) + largest_of(groups) + largest_of(segments));
 }
 
 double data_bytes(const DataConfig& data) {
@@ -288,7 +317,14 @@ double data_bytes(const DataConfig& data) {
 }  // namespace
 
 double kept_bytes(const Config& config, const Layout& layout) {
-  return sum_kept(layers_of(segment_bytes(config, layout), layout), config.compute.recompute);
+  const Kept segments = segment_bytes(config, layout);
+  if (!config.compute.recompute) return sum_of(segments, &SegmentBytes::all);
+  const Kept layers = layers_of(segments, layout), groups = groups_of(layers, best_group(layers));
+  return sum_of(groups, &SegmentBytes::input) + groups.back().all;
+}
+
+std::int64_t recompute_group(const Config& config, const Layout& layout) {
+  return static_cast<std::int64_t>(best_group(layers_of(segment_bytes(config, layout), layout)));
 }
 
 double logit_bytes(const Config& config) {

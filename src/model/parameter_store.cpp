@@ -35,7 +35,8 @@ ParameterStore::ParameterStore(const Layout& layout, std::uint64_t seed, at::Sca
     }
   values_ = start.to(on_device);
   gradients_ = mapped_zeros({total}, on_device);
-  // SGD never writes the second moment, which for a thousand blocks is a fifth of a run's memory.
+  // Of zeros that nobody writes: SGD has no second moment, and without momentum no first one, each of them for a
+  // thousand blocks a fifth of a run's memory.
   first_moment_ = mapped_zeros({total}, on_device);
   second_moment_ = mapped_zeros({total}, on_device);
   std::vector<std::int64_t> lengths(entries_.size());

@@ -72,17 +72,20 @@ class Stack {
   Stream forward_in_graph(std::size_t first, std::size_t last, Stream stream, const Pass& pass);
 
  private:
-  /// A copy of what enters layer `layer` (from 1), kept in the pool until backward.
-  at::Tensor kept(at::Tensor& pool, std::int64_t layer, const at::Tensor& x) const;
+  std::int64_t group_of(std::size_t s) const { return layout_.segments[s].layer / group_; }
+  bool starts_group(std::size_t s) const { return s == 0 || group_of(s) != group_of(s - 1); }
+  /// A copy of what enters group `group` (from 1), kept in the pool until backward.
+  at::Tensor kept(at::Tensor& pool, std::int64_t group, const at::Tensor& x) const;
   /// Runs segments first … last forward again, this time keeping what their backward needs.
   void run_again(std::size_t first, std::size_t last, const Pass& pass);
 
   Layout layout_;
   ParameterStore store_;
   std::vector<std::unique_ptr<Segment>> segments_;
-  // Under recompute: what enters the first segment of each layer. In one block of memory: kept where they were
-  // computed, between operators' passing results, they would leave the heap full of holes.
-  std::vector<Stream> layer_inputs_;
+  // Under recompute layers are run again in groups of so many, and what enters each group is kept. In one block of
+  // memory: kept where they were computed, between operators' passing results, they would leave the heap full of holes.
+  std::int64_t group_;
+  std::vector<Stream> group_inputs_;
   at::Tensor input_pool_, second_pool_;
   at::Tensor loss_;
 };

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "config/derived.h"
 #include "config/resolved.h"
 #include "core/error.h"
 #include "core/files.h"
@@ -55,11 +56,11 @@ struct NamedBytes {
 /// What the store holds, on the CPU: the buffers themselves there, copies of them elsewhere.
 class StoreTensors {
  public:
-  StoreTensors(ParameterStore& store, OptimizerKind optimizer) {
-    std::vector<std::pair<std::string_view, at::Tensor*>> flat = {{"", &store.values()},
-                                                                  {"first_moment.", &store.first_moment()}};
-    // SGD has none, and its buffer takes memory only when it is written.
-    if (optimizer != OptimizerKind::sgd) flat.emplace_back("second_moment.", &store.second_moment());
+  StoreTensors(ParameterStore& store, const TrainConfig& train) {
+    std::vector<std::pair<std::string_view, at::Tensor*>> flat = {
+        {"", &store.values()}, {"first_moment.", &store.first_moment()}, {"second_moment.", &store.second_moment()}};
+    // The buffer of one that is not used takes no memory until it is written.
+    flat.resize(1 + static_cast<std::size_t>(moment_count(train)));
     tensors_.reserve(flat.size() * store.entries().size() + store.buffers().size());
     for (const auto& [name, buffer] : flat) {
       const at::Tensor here = buffer->to(at::kCPU);
@@ -192,7 +193,7 @@ void Checkpoints::write(const std::string& path, const Position& position) {
                              {"updates", std::to_string(position.updates)},
                              {"config", to_json(config_).dump(-1, ' ', false, json::error_handler_t::replace)},
                              {"files", files_json(state).dump()}};
-  StoreTensors tensors(store_, config_.train.optimizer);
+  StoreTensors tensors(store_, config_.train);
   std::vector<TensorContent> contents;
   contents.reserve(tensors.by_name().size() + state.rows.size());
   for (NamedBytes& tensor : tensors.by_name())
@@ -264,7 +265,7 @@ std::pair<Position, SavedState> Checkpoints::check(const SafetensorsFile& file) 
     if (const std::uint64_t size = file_size(run_folder_ + '/' + name).value_or(0), had = saved.length_for(ends);
         size < had)
       throw unfit(fmt::format("{} has {} bytes and had {}", name, size, had));
-  StoreTensors tensors(store_, config_.train.optimizer);
+  StoreTensors tensors(store_, config_.train);
   for (const NamedBytes& tensor : tensors.by_name()) {
     const TensorPlace* place = file.find(tensor.name);
     if (place == nullptr || place->type != tensor.type || place->shape != tensor.shape)
@@ -281,7 +282,7 @@ std::pair<Position, SavedState> Checkpoints::check(const SafetensorsFile& file) 
 }
 
 void Checkpoints::load(const SafetensorsFile& file, const SavedState& state) {
-  StoreTensors tensors(store_, config_.train.optimizer);
+  StoreTensors tensors(store_, config_.train);
   try {
     for (Observer* observer : observers_) observer->restore(state);
   } catch (const std::range_error& error) {

@@ -103,9 +103,12 @@ void expect_near(const std::vector<double>& measured, const std::vector<double>&
 }
 
 TEST(DevicePath, GivesTheNumbersOfTheCpu) {
-  for (const OptimizerKind optimizer : {OptimizerKind::adamw, OptimizerKind::adam, OptimizerKind::sgd}) {
+  constexpr auto sgd = OptimizerKind::sgd;
+  for (const auto& [optimizer, momentum] :
+       {std::pair(OptimizerKind::adamw, 0.0), {OptimizerKind::adam, 0.0}, {sgd, 0.0}, {sgd, 0.8}}) {
     Config config = float64_config();
     config.train.optimizer = optimizer;
+    config.train.momentum = momentum;
     const Recorded device = recorded(config, true), cpu = recorded(config, false);
     ASSERT_EQ(device.steps.size(), cpu.steps.size());
     for (std::size_t s = 0; s < cpu.steps.size(); ++s) {

@@ -1,10 +1,10 @@
 #include "train/optimizer.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
+#include "config/derived.h"
 #include "kernels/optimizer_update.h"
 #include "measure/store_sums.h"
 
@@ -32,7 +32,8 @@ UpdateSquares update(const Constants& c, const Rates& rates, const double* gradi
     const double g = gradient[i] * c.clip + rates.l2 * before;
     double direction;
     if (c.kind == OptimizerKind::sgd) {
-      direction = m[i] = c.momentum * m[i] + g;
+      direction = g;
+      if (c.momentum > 0) direction = m[i] = c.momentum * m[i] + g;
     } else {
       m[i] = c.beta1 * m[i] + (1 - c.beta1) * g;
       v[i] = c.beta2 * v[i] + (1 - c.beta2) * g * g;
@@ -62,7 +63,7 @@ UpdateSquares update(const Constants& c, const Rates& rates, const float* gradie
                                   .correction1 = rounded(1 / c.correction1),
                                   .correction2 = rounded(1 / c.correction2),
                                   .momentum = rounded(c.momentum)};
-  return c.kind == OptimizerKind::sgd ? sgd_update(constants, count, gradient, w, m)
+  return c.kind == OptimizerKind::sgd ? sgd_update(constants, count, gradient, w, c.momentum > 0 ? m : nullptr)
                                       : adam_update(constants, count, gradient, w, m, v);
 }
 
@@ -106,9 +107,10 @@ UpdateSums Optimizer::apply_if_finite(double learning_rate, double clip_factor, 
   const bool careful = !(learning_rate < ordinary && grad_norm < ordinary && train_.epsilon > ordinary_epsilon &&
                          train_.weight_decay < ordinary_decay && learning_rate * train_.weight_decay <= 1);
   if (!careful) return apply(learning_rate, clip_factor);
-  const std::array buffers{&store_.values(), &store_.first_moment(), &store_.second_moment()};
-  std::array<at::Tensor, buffers.size()> before;
-  for (std::size_t b = 0; b < buffers.size(); ++b) before[b] = buffers[b]->clone();
+  std::vector<at::Tensor*> buffers{&store_.values(), &store_.first_moment(), &store_.second_moment()};
+  buffers.resize(1 + static_cast<std::size_t>(moment_count(train_)));
+  std::vector<at::Tensor> before;
+  for (const at::Tensor* buffer : buffers) before.push_back(buffer->clone());
   UpdateSums sums = apply(learning_rate, clip_factor);
   if (sums.finite()) return sums;
   for (std::size_t b = 0; b < buffers.size(); ++b) buffers[b]->copy_(before[b]);
@@ -162,8 +164,8 @@ PreparedUpdate Optimizer::prepare(double learning_rate, const at::Tensor& clip_f
       g = at::add(g, decay_mask_ * w, c.weight_decay);
   }
   if (c.kind == OptimizerKind::sgd) {
-    update.first_moment = at::add(m * c.momentum, g);
-    update.values = at::sub(decayed, update.first_moment, c.learning_rate);
+    if (c.momentum > 0) update.first_moment = g = at::add(m * c.momentum, g);
+    update.values = at::sub(decayed, g, c.learning_rate);
   } else {
     update.first_moment = at::add(m * c.beta1, g, 1 - c.beta1);
     update.second_moment = at::addcmul(v * c.beta2, g, g, 1 - c.beta2);
@@ -179,7 +181,7 @@ PreparedUpdate Optimizer::prepare(double learning_rate, const at::Tensor& clip_f
 UpdateSums Optimizer::write(PreparedUpdate& update) {
   ++updates_;
   store_.values().copy_(update.values);
-  store_.first_moment().copy_(update.first_moment);
+  if (update.first_moment.defined()) store_.first_moment().copy_(update.first_moment);
   if (update.second_moment.defined()) store_.second_moment().copy_(update.second_moment);
   return std::move(update.sums);
 }

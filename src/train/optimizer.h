@@ -34,7 +34,7 @@ struct PreparedUpdate {
 /// SGD with heavy-ball momentum, on the flat store. Decay acts on matrices and embeddings only.
 ///   adamw:  w ← w·(1 − lr·λ);  m, v ← moments of g;  w ← w − lr·m̂/(√v̂ + ε)
 ///   adam:   g ← g + λ·w, then as above without decay
-///   sgd:    g ← g + λ·w;  m ← μ·m + g;  w ← w − lr·m
+///   sgd:    g ← g + λ·w;  m ← μ·m + g;  w ← w − lr·m; without momentum m is g, and the store's stays zero
 class Optimizer {
  public:
   Optimizer(const TrainConfig& train, ParameterStore& store);

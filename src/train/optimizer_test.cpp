@@ -67,6 +67,22 @@ TEST(Optimizer, SgdAddsTheDecayAndRemembersItsMomentum) {
   EXPECT_NEAR(uniform.value("head.weight"), 0.94 - 0.1 * 0.894, 1e-12);
 }
 
+TEST(Optimizer, SgdWithoutMomentumWritesNoMoments) {
+  for (const Dtype dtype : {Dtype::float32, Dtype::float64}) {
+    Config config = config_with(OptimizerKind::sgd);
+    config.compute.dtype = dtype;
+    Uniform uniform(config);
+    // What stands there would show if it were read, and be gone if it were written.
+    for (const at::Tensor& moment : {uniform.stack.store().first_moment(), uniform.stack.store().second_moment()})
+      moment.fill_(7);
+    Optimizer optimizer(config.train, uniform.stack.store());
+    for (int update = 0; update < 2; ++update) optimizer.apply(0.125, 0.25);
+    EXPECT_EQ(uniform.value("head.weight"), 1 - 2 * 0.125 * 0.25 * 2);
+    for (const at::Tensor& moment : {uniform.stack.store().first_moment(), uniform.stack.store().second_moment()})
+      EXPECT_TRUE(moment.eq(7).all().item<bool>());
+  }
+}
+
 TEST(Optimizer, MeasuresTheStepThatItMakes) {
   Config config = config_with(OptimizerKind::adamw);
   Uniform uniform(config);

@@ -53,8 +53,32 @@ TEST(OptimizerUpdate, FollowsItsFormulas) {
   }
 }
 
+enum class Rule { adam, sgd, plain_sgd };
+
+UpdateSquares apply(Rule rule, Tensor& tensor) {
+  const std::size_t count = tensor.w.size();
+  float* const m = rule == Rule::plain_sgd ? nullptr : tensor.m.data();
+  return rule == Rule::adam ? adam_update(constants, count, tensor.gradient.data(), tensor.w.data(), m, tensor.v.data())
+                            : sgd_update(constants, count, tensor.gradient.data(), tensor.w.data(), m);
+}
+
+TEST(OptimizerUpdate, WithoutMomentumTheGradientIsTheStep) {
+  for (const std::size_t count : {1u, 7u, 16u, 37u}) {
+    Tensor plain(count), with_moment(count);
+    apply(Rule::plain_sgd, plain);
+    UpdateConstants none = constants;
+    none.momentum = 0;
+    sgd_update(none, count, with_moment.gradient.data(), with_moment.w.data(), with_moment.m.data());
+    EXPECT_EQ(plain.w, with_moment.w);
+    for (std::size_t i = 0; i < count; ++i) {
+      const Tensor before(count);
+      EXPECT_NEAR(plain.w[i], 0.999 * before.w[i] - 1e-3 * (0.7 * before.gradient[i] + 0.01 * before.w[i]), 1e-6);
+    }
+  }
+}
+
 TEST(OptimizerUpdate, GivesTheSameBitsAtEveryLevelAndSumsAsEverywhere) {
-  for (const bool sgd : {false, true})
+  for (const Rule rule : {Rule::adam, Rule::sgd, Rule::plain_sgd})
     for (const std::size_t count : {1u, 5u, 16u, 29u, 1000u}) {
       const Tensor before(count);
       std::vector<float> w;
@@ -62,10 +86,7 @@ TEST(OptimizerUpdate, GivesTheSameBitsAtEveryLevelAndSumsAsEverywhere) {
       for (const std::string& level : simd_levels()) {
         force_simd_level(level);
         Tensor tensor(count);
-        const UpdateSquares squares =
-            sgd ? sgd_update(constants, count, tensor.gradient.data(), tensor.w.data(), tensor.m.data())
-                : adam_update(constants, count, tensor.gradient.data(), tensor.w.data(), tensor.m.data(),
-                              tensor.v.data());
+        const UpdateSquares squares = apply(rule, tensor);
         EXPECT_EQ(squares.before, sum_of_squares(before.w.data(), count)) << level;
         EXPECT_EQ(squares.after, sum_of_squares(tensor.w.data(), count)) << level;
         if (w.empty()) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/derived.h"
 #include "config/quantities.h"
 #include "core/interrupt.h"
 #include "train/saved_state.h"
@@ -84,7 +85,7 @@ void QuantityRecorder::write(std::int64_t step) {
   const auto start = std::chrono::steady_clock::now();
   ParameterStore& store = stack_.store();
   std::optional<SecondMoment> second_moment;
-  if (config_.train.optimizer != OptimizerKind::sgd) {
+  if (moment_count(config_.train) == 2) {
     second_moment.emplace(SecondMoment{{}, updates_});
     for (const ParameterStore::Entry& entry : store.entries())
       second_moment->of_entries.push_back(store.second_moment().narrow(0, entry.offset, entry.size));

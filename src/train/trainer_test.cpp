@@ -51,26 +51,6 @@ TEST(Trainer, WatchingChangesNothing) {
   EXPECT_TRUE(at::equal(stack.store().values(), alone.stack->store().values()));
 }
 
-TEST(Trainer, RecomputingChangesNothing) {
-  Config config = tiny_config();
-  config.model.dropout = 0.3;  // the second forward must draw the masks of the first
-  const TrainedRun kept = train(config);
-  config.compute.recompute = true;
-  const TrainedRun recomputed = train(config);
-  EXPECT_EQ(kept.losses(), recomputed.losses());
-  EXPECT_TRUE(at::equal(kept.stack->store().values(), recomputed.stack->store().values()));
-}
-
-TEST(Trainer, RecomputingUpdatesRunningStatisticsOnce) {
-  Config config = tiny_config();
-  config.model.norm = Norm::batchnorm;
-  const TrainedRun kept = train(config);
-  config.compute.recompute = true;
-  const TrainedRun recomputed = train(config);
-  for (std::size_t b = 0; b < kept.stack->store().buffers().size(); ++b)
-    EXPECT_TRUE(at::equal(kept.stack->store().buffers()[b].second, recomputed.stack->store().buffers()[b].second));
-}
-
 TEST(Trainer, AccumulationSeesTheSameDataAndGivesTheSameGradient) {
   Config config = tiny_config();
   config.compute.dtype = Dtype::float64;
