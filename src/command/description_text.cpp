@@ -142,6 +142,13 @@ MemoryEstimate memory_of(const Subject& subject) {
   return memory_estimate(subject.config, subject.layout, chosen_backend(subject.config, at::kCPU));
 }
 
+std::string activations_in_words(const Subject& subject) {
+  if (!subject.config.compute.recompute) return "activations";
+  const std::int64_t group = recompute_group(subject.config, subject.layout);
+  return group == 1 ? "activations, a layer recomputed at a time"
+                    : fmt::format("activations, {} layers recomputed at a time", group);
+}
+
 std::string memory_text(const Subject& subject) {
   const MemoryEstimate estimate = memory_of(subject);
   TextTable table(2);
@@ -150,8 +157,7 @@ std::string memory_text(const Subject& subject) {
                                                     "values, gradients, two moments"};
   table.add({std::string(moments.at(static_cast<std::size_t>(moment_count(subject.config.train)))),
              bytes_in_words(estimate.parameters)});
-  table.add({subject.config.compute.recompute ? "activations, recomputed" : "activations",
-             bytes_in_words(estimate.activations)});
+  table.add({activations_in_words(subject), bytes_in_words(estimate.activations)});
   table.add({"logits", bytes_in_words(estimate.logits)});
   if (estimate.data > 0) table.add({"text", bytes_in_words(estimate.data)});
   table.add({"together", bytes_in_words(estimate.total())});

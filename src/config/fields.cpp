@@ -273,7 +273,8 @@ void add_compute(Fields& list) {
       "bfloat16 keeps statistics, norms and the optimizer's weights in float32",
       {.also_called = {"precision", "floating_point", "amp"}});
   add(list, KEY(compute.backend), Choice<Backend>{}, "implementation of the sub-layers");
-  add(list, KEY(compute.recompute), Flag{}, "computes blocks again in the backward pass to save memory",
+  add(list, KEY(compute.recompute), Flag{},
+      "runs blocks again in the backward pass, so that activations take memory as the root of the depth",
       {.also_called = {"activation_checkpointing", "gradient_checkpointing", "checkpointing"}});
   add(list, KEY(compute.flush_denormals), Flag{}, "hides gradients below 1.2e-38; logged");
 }
