@@ -9,6 +9,7 @@
 #include "config/compatibility.h"
 #include "config/load.h"
 #include "config/resolved.h"
+#include "model/memory_estimate.h"
 #include "output/text_table.h"
 
 namespace gradflow {
@@ -52,6 +53,25 @@ TEST(DescriptionText, NamesAFinalNormThatWasConfigured) {
   const std::string text = description_text(subject_of(config));
   EXPECT_THAT(text, HasSubstr("final norm      no, configured\n"));
   EXPECT_THAT(text, HasSubstr("logits     head(x)\n"));
+}
+
+TEST(DescriptionText, SaysWhatTakesTheMemory) {
+  Config config = deepnorm();
+  const auto memory = [&] {
+    const std::string text = description_text(subject_of(config));
+    return text.substr(text.find("\nMemory at the peak"));
+  };
+  EXPECT_THAT(memory(), HasSubstr("  values, gradients, two moments  "));
+  EXPECT_THAT(memory(), HasSubstr("  activations  "));
+  config.train.optimizer = OptimizerKind::sgd;
+  EXPECT_THAT(memory(), HasSubstr("  values, gradients  "));
+  config.train.momentum = 0.9;
+  EXPECT_THAT(memory(), HasSubstr("  values, gradients, momentum  "));
+  config.compute.recompute = true;
+  EXPECT_THAT(memory(), HasSubstr("  activations, a layer recomputed at a time  "));
+  config.model.depth = 400;
+  EXPECT_THAT(memory(), HasSubstr("  activations, " + std::to_string(recompute_group(config, make_layout(config))) +
+                                  " layers recomputed at a time  "));
 }
 
 TEST(DescriptionText, FitsOnATerminal) {

@@ -51,7 +51,7 @@ class BufferSizes {
   double kept_blocks() const {
     // Under recompute every group of blocks uses the same buffers. Blocks of `mix_ln` need different ones: a set holds
     // what any of its blocks needs.
-    const std::int64_t sets = config_.compute.recompute ? std::min(sizes_.recompute_group, model_.depth) : model_.depth;
+    const std::int64_t sets = config_.compute.recompute ? sizes_.recompute_group : model_.depth;
     double bytes = 0;
     for (const SubLayerKind kind : {SubLayerKind::attention, SubLayerKind::ffn})
       for (std::int64_t first = 1; first <= sets; ++first) {

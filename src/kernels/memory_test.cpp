@@ -5,9 +5,11 @@
 #include "config/backend.h"
 #include "config/compatibility.h"
 #include "config/resolved.h"
+#include "core/mapped_memory.h"
 #include "kernels/backend.h"
 #include "kernels/workspace.h"
 #include "model/parameter_store.h"
+#include "model/stack.h"
 #include "testing/small_transformer.h"
 
 namespace gradflow {
@@ -62,6 +64,38 @@ TEST(FusedMemory, EveryBufferOfTheForms) {
   config.data.context = 300;  // longer than a chunk
   config.train.batch = 2;
   expect_exact(config, "long context");
+}
+
+/// So deep that several layers are run again together.
+Config deep_config(std::int64_t depth) {
+  Config config = testing::small_transformer({.depth = depth, .width = 32, .heads = 2, .context = 8, .batch = 4});
+  config.compute.recompute = true;
+  return config;
+}
+
+TEST(FusedMemory, EveryBufferOfGroupsThatAreRunAgain) {
+  for (const Placement placement : {Placement::pre, Placement::sandwich, Placement::mix_ln})
+    for (std::int64_t depth = 200; depth < 208; ++depth)
+      for (const double post_fraction : {0.01, 0.25, 0.99}) {
+        Config config = deep_config(depth);
+        config.model.placement = placement;
+        config.model.mix_post_fraction = post_fraction;
+        config = resolved(config);
+        EXPECT_GT(recompute_group(config, make_layout(config)), 1);
+        expect_exact(config, std::string(name_of(placement)) + ", " + std::to_string(depth));
+      }
+}
+
+TEST(FusedMemory, TheInputsOfTheGroups) {
+  for (const std::int64_t depth : {12, 200, 203, 207}) {
+    const Config config = resolved(deep_config(depth));
+    Stack stack(config, at::kCPU, make_fused_segments);
+    const Batch batch{.inputs = at::zeros({4, 8}, at::kLong), .targets = at::zeros({4, 8}, at::kLong)};
+    const std::size_t before = mapped_bytes();
+    stack.forward({.batch = &batch, .recompute = true});
+    constexpr double page = 4096;  // what they are rounded up to, and begin at
+    EXPECT_NEAR(static_cast<double>(mapped_bytes() - before), fused_buffers(config).group_inputs, 2 * page) << depth;
+  }
 }
 
 TEST(FusedMemory, TheEstimateOfAtenIsThatOfTheModel) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -259,19 +258,9 @@ Kept layers_of(const Kept& segments, const Layout& layout) {
   return layers;
 }
 
-/// Layers in groups of `size`, each group's first input and all that its layers keep.
-Kept groups_of(const Kept& layers, std::size_t size) {
-  Kept groups;
-  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-    if (layer % size == 0) groups.push_back({.input = layers[layer].input});
-    groups.back().all += layers[layer].all;
-  }
-  return groups;
-}
-
-double sum_of(const Kept& kept, double SegmentBytes::*bytes) {
+double sum_of(const Kept& kept) {
   double sum = 0;
-  for (const SegmentBytes& part : kept) sum += part.*bytes;
+  for (const SegmentBytes& part : kept) sum += part.all;
   return sum;
 }
 
@@ -281,27 +270,50 @@ double largest_of(const Kept& kept) {
   return largest;
 }
 
-std::size_t best_group(const Kept& layers) {
-  std::size_t best = 1;
-  double least = std::numeric_limits<double>::infinity();
-  // A layer keeps its input at least, so beyond the root of their number the groups only grow.
-  for (std::size_t size = 1; size * size <= layers.size(); ++size) {
-    const Kept groups = groups_of(layers, size);
-    const double bytes = sum_of(groups, &SegmentBytes::input) + largest_of(groups);
-    if (bytes >= least) continue;
-    least = bytes;
-    best = size;
+/// What layers in groups keep under recompute.
+struct GroupBytes {
+  double inputs = 0;   ///< what enters the groups
+  double largest = 0;  ///< of a group, all but its input
+  double last = 0;
+};
+
+GroupBytes in_groups(const Kept& layers, std::size_t size) {
+  GroupBytes bytes;
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    if (layer % size == 0) {
+      bytes.inputs += layers[layer].input;
+      bytes.last = -layers[layer].input;
+    }
+    bytes.last += layers[layer].all;
+    bytes.largest = std::max(bytes.largest, bytes.last);
   }
-  return best;
+  return bytes;
+}
+
+/// The smallest group with which little more is kept than with the best: around that one next to nothing changes, and
+/// the inside of a small group stays nearer to the processor (src/kernels/README.md).
+std::size_t group_size(const Kept& layers) {
+  constexpr double little_more = 1.3;  // half of the best size is still good
+  const auto kept = [&](std::size_t size) {
+    const GroupBytes bytes = in_groups(layers, size);
+    return bytes.inputs + bytes.largest;
+  };
+  // A layer keeps its input at least, so nothing is won by groups of more than the root of their number.
+  double least = kept(1);
+  for (std::size_t size = 2; size * size <= layers.size(); ++size) least = std::min(least, kept(size));
+  std::size_t size = 1;
+  while (kept(size) > little_more * least) ++size;
+  return size;
 }
 
 double activation_bytes(const Config& config, const Layout& layout) {
   const Kept segments = segment_bytes(config, layout);
   // In the backward pass of a segment the gradients of what it kept pass by, about as many bytes again; under recompute
   // a whole group of layers is kept meanwhile.
-  if (!config.compute.recompute) return heap_overhead * (sum_of(segments, &SegmentBytes::all) + largest_of(segments));
-  const Kept layers = layers_of(segments, layout), groups = groups_of(layers, best_group(layers));
-  return heap_overhead_recomputed * (sum_of(groups, &SegmentBytes::input) + largest_of(groups) + largest_of(segments));
+  if (!config.compute.recompute) return heap_overhead * (sum_of(segments) + largest_of(segments));
+  const Kept layers = layers_of(segments, layout);
+  const GroupBytes groups = in_groups(layers, group_size(layers));
+  return heap_overhead_recomputed * (groups.inputs + groups.largest + largest_of(segments));
 }
 
 double data_bytes(const DataConfig& data) {
@@ -319,13 +331,14 @@ double data_bytes(const DataConfig& data) {
 
 double kept_bytes(const Config& config, const Layout& layout) {
   const Kept segments = segment_bytes(config, layout);
-  if (!config.compute.recompute) return sum_of(segments, &SegmentBytes::all);
-  const Kept layers = layers_of(segments, layout), groups = groups_of(layers, best_group(layers));
-  return sum_of(groups, &SegmentBytes::input) + groups.back().all;
+  if (!config.compute.recompute) return sum_of(segments);
+  const Kept layers = layers_of(segments, layout);
+  const GroupBytes groups = in_groups(layers, group_size(layers));
+  return groups.inputs + groups.last;
 }
 
 std::int64_t recompute_group(const Config& config, const Layout& layout) {
-  return static_cast<std::int64_t>(best_group(layers_of(segment_bytes(config, layout), layout)));
+  return static_cast<std::int64_t>(group_size(layers_of(segment_bytes(config, layout), layout)));
 }
 
 double logit_bytes(const Config& config) {

@@ -28,9 +28,10 @@ MemoryEstimate memory_estimate(const Config& config, const Layout& layout);
 double kept_bytes(const Config& config, const Layout& layout);
 
 /// How many layers (embedding, blocks, what follows) are run again together under recompute; the groups begin at the
-/// layers whose number it divides. What is kept at a time, the inputs of the groups and the inside of one, is then
-/// least: about the root of the depth (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost", arXiv
-/// 1604.06174), and every layer is still run again once. The same whichever backend runs.
+/// layers whose number it divides. So many that what is kept at a time, the inputs of the groups and the inside of one,
+/// is within a third of the least: it grows with the root of the depth then, as the number does (Chen et al. 2016,
+/// "Training Deep Nets with Sublinear Memory Cost", arXiv 1604.06174), and every layer is still run again no more than
+/// once. The same whichever backend runs.
 std::int64_t recompute_group(const Config& config, const Layout& layout);
 
 /// Bytes of one tensor of logits (outputs of a regression).

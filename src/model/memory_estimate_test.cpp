@@ -127,13 +127,15 @@ TEST(MemoryEstimate, KeptTensorsOfTheSwitches) {
 }
 
 TEST(MemoryEstimate, KeptTensorsUnderRecompute) {
-  // One layer a group; several, with the end in a group of its own, and with blocks in its group.
-  for (const std::int64_t depth : {6, 126, 127, 128}) {
-    Config config = large_config();
-    config.compute.recompute = true;
-    config.model.depth = depth;
-    config.train.batch = 2;
-    expect_kept(config, std::to_string(depth) + " blocks");
+  Config config = large_config();
+  config.compute.recompute = true;
+  config.model.depth = 6;
+  expect_kept(config, "a layer a group");
+  // The end in a group of its own and with blocks in its group; the inputs in pages that are not huge, to the byte.
+  config.train.batch = 2;
+  for (config.model.depth = 100; config.model.depth < 103; ++config.model.depth) {
+    EXPECT_GT(recompute_group(resolved(config), make_layout(resolved(config))), 1);
+    expect_kept(config, std::to_string(config.model.depth) + " blocks");
   }
 }
 
@@ -194,7 +196,8 @@ TEST(MemoryEstimate, SgdNeedsOneBufferLessAndTwoWithoutMomentum) {
   for (const double momentum : {0.9, 0.0}) {
     config.train.momentum = momentum;
     const double buffer = 4.0 * static_cast<double>(layout.parameter_count());
-    EXPECT_NEAR(adam - memory_estimate(config, layout).parameters, momentum > 0 ? buffer : 2 * buffer, 4e-3 * adam);
+    // A tenth, since a checkpoint has that many tensors less, too.
+    EXPECT_NEAR((adam - memory_estimate(config, layout).parameters) / buffer, momentum > 0 ? 1 : 2, 0.2);
   }
 }
 

@@ -42,7 +42,7 @@ struct Pass {
   std::int64_t micro = 0;         ///< micro-batch within the step, from 0 (dropout masks)
   bool training = true;           ///< dropout on, BatchNorm over the batch; else running statistics
   bool keep = true;               ///< a backward will follow
-  bool recompute = false;         ///< the stack keeps only the inputs of blocks and runs them again in backward
+  bool recompute = false;         ///< the stack keeps the inputs of groups of layers and runs them again in backward
   bool update_statistics = true;  ///< BatchNorm's running statistics; never twice for one micro-batch
   Taps taps;                      ///< what the watchers ask for; the stack fills it in
 };

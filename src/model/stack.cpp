@@ -34,7 +34,7 @@ Stack::Stack(const Config& config, at::Device device, const SegmentFactory& make
       store_(layout_, static_cast<std::uint64_t>(config.seed),
              config.compute.dtype == Dtype::float64 ? at::kDouble : at::kFloat, device),
       segments_(make_segments(config, store_)),
-      group_(recompute_group(config, layout_)) {}
+      group_(config.compute.recompute ? recompute_group(config, layout_) : 1) {}
 
 at::Tensor Stack::forward(const Pass& pass, Watchers watchers) {
   const bool recompute = pass.keep && pass.recompute;

@@ -21,7 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-/// To be raised whenever the form changes of what stands in a checkpoint: also a number more in an observer's row.
+/// To be raised whenever this version can no longer go on from what the last one wrote, or would do so wrongly: also
+/// with a number more in an observer's row.
 constexpr std::string_view format_version = "gradflow 2";
 constexpr std::string_view other_form_remedy =
     "; go on with the version that wrote it, or start again (remove the folder, or run --overwrite)";

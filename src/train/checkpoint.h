@@ -23,9 +23,9 @@ struct Position {
 };
 
 /// The checkpoints of a run: RUN/checkpoint/step-N.safetensors. Tensors: every parameter under its name, the
-/// optimizer's moments, where it has any, as `first_moment.NAME` and `second_moment.NAME`, BatchNorm's running statistics,
-/// and what the observers remember as `state.NAME` (float64). Metadata: `format`, `step`, `tokens`, `updates`, `config`
-/// (JSON), `files` (JSON: how long the CSV files were), `checksum`.
+/// optimizer's moments, where it has any, as `first_moment.NAME` and `second_moment.NAME`, BatchNorm's running
+/// statistics, and what the observers remember as `state.NAME` (float64). Metadata: `format`, `step`, `tokens`,
+/// `updates`, `config` (JSON), `files` (JSON: how long the CSV files were), `checksum`.
 class Checkpoints {
  public:
   using Warn = std::function<void(std::string_view)>;
