@@ -74,16 +74,20 @@ Config deep_config(std::int64_t depth) {
 }
 
 TEST(FusedMemory, EveryBufferOfGroupsThatAreRunAgain) {
-  for (const Placement placement : {Placement::pre, Placement::sandwich, Placement::mix_ln})
-    for (std::int64_t depth = 200; depth < 208; ++depth)
-      for (const double post_fraction : {0.01, 0.25, 0.99}) {
-        Config config = deep_config(depth);
-        config.model.placement = placement;
-        config.model.mix_post_fraction = post_fraction;
-        config = resolved(config);
-        EXPECT_GT(recompute_group(config, make_layout(config)), 1);
-        expect_exact(config, std::string(name_of(placement)) + ", " + std::to_string(depth));
-      }
+  // Only in mix_ln do blocks that share a set of buffers need different ones.
+  for (const auto& [placement, post_fraction] : {std::pair(Placement::pre, 0.25),
+                                                 {Placement::sandwich, 0.25},
+                                                 {Placement::mix_ln, 0.01},
+                                                 {Placement::mix_ln, 0.25},
+                                                 {Placement::mix_ln, 0.99}})
+    for (std::int64_t depth = 200; depth < 208; ++depth) {
+      Config config = deep_config(depth);
+      config.model.placement = placement;
+      config.model.mix_post_fraction = post_fraction;
+      config = resolved(config);
+      EXPECT_GT(recompute_group(config, make_layout(config)), 1);
+      expect_exact(config, std::string(name_of(placement)) + ", " + std::to_string(depth));
+    }
 }
 
 TEST(FusedMemory, TheInputsOfTheGroups) {

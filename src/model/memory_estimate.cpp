@@ -307,13 +307,17 @@ std::size_t group_size(const Kept& layers) {
   return size;
 }
 
+GroupBytes in_groups(const Kept& segments, const Layout& layout) {
+  const Kept layers = layers_of(segments, layout);
+  return in_groups(layers, group_size(layers));
+}
+
 double activation_bytes(const Config& config, const Layout& layout) {
   const Kept segments = segment_bytes(config, layout);
   // In the backward pass of a segment the gradients of what it kept pass by, about as many bytes again; under recompute
   // a whole group of layers is kept meanwhile.
   if (!config.compute.recompute) return heap_overhead * (sum_of(segments) + largest_of(segments));
-  const Kept layers = layers_of(segments, layout);
-  const GroupBytes groups = in_groups(layers, group_size(layers));
+  const GroupBytes groups = in_groups(segments, layout);
   return heap_overhead_recomputed * (groups.inputs + groups.largest + largest_of(segments));
 }
 
@@ -333,8 +337,7 @@ double data_bytes(const DataConfig& data) {
 double kept_bytes(const Config& config, const Layout& layout) {
   const Kept segments = segment_bytes(config, layout);
   if (!config.compute.recompute) return sum_of(segments);
-  const Kept layers = layers_of(segments, layout);
-  const GroupBytes groups = in_groups(layers, group_size(layers));
+  const GroupBytes groups = in_groups(segments, layout);
   return groups.inputs + groups.last;
 }
 
