@@ -62,6 +62,30 @@ class StoppedEngines : public Engines {
  protected:
   void SetUp() override { grid(R"("axes": {"train.steps": [100000], "seed": [1, 2, 3, 4, 5]})"); }
 
+  /// Many runs that are all interrupted at about the same moment, several times: those that begin are at most the
+  /// `jobs` that ran when the first of them ended.
+  void expect_to_stop_at_once(const std::string& name) {
+    const std::string program = write("gradflow of another name", R"(#!/bin/sh
+case $1 in
+  expand) for index in $(seq 1 40); do echo "'$0' run $index"; done ;;
+  run) echo "$2" >>begun; exit 75 ;;
+esac
+)");
+    fs::permissions(program, fs::perms::owner_all);
+    Surroundings surroundings = here();
+    surroundings.shell = "export GRADFLOW='" + program + "'";
+    const std::size_t jobs = 8;
+    for (int time = 0; time < 10; ++time) {
+      const Outcome outcome =
+          RunningProgram(fs::absolute("scripts/" + name).string(), {"study.json", std::to_string(jobs)}, surroundings)
+              .wait();
+      EXPECT_EQ(outcome.code, 75) << outcome.err;
+      const std::string begun = read_file(folder_ / "begun");
+      EXPECT_THAT(std::count(begun.begin(), begun.end(), '\n'), AllOf(Ge(1), Le(static_cast<int>(jobs)))) << begun;
+      fs::remove(folder_ / "begun");
+    }
+  }
+
   void expect_to_stop(const std::string& name) {
     Surroundings surroundings = here();
     surroundings.shell = "export GRADFLOW='" GRADFLOW_PROGRAM "'";
@@ -94,9 +118,16 @@ TEST_F(StoppedEngines, TellTheirUsageAndRunNothing) {
 
 TEST_F(StoppedEngines, XargsBeginsNoOtherRun) { expect_to_stop("sweep-xargs"); }
 
+TEST_F(StoppedEngines, XargsBeginsNoOtherRunWhileSeveralStop) { expect_to_stop_at_once("sweep-xargs"); }
+
 TEST_F(StoppedEngines, GnuParallelBeginsNoOtherRun) {
   if (!is_installed("parallel")) GTEST_SKIP() << "GNU parallel is missing; install it with: apt-get install parallel";
   expect_to_stop("sweep-parallel");
+}
+
+TEST_F(StoppedEngines, GnuParallelBeginsNoOtherRunWhileSeveralStop) {
+  if (!is_installed("parallel")) GTEST_SKIP() << "GNU parallel is missing; install it with: apt-get install parallel";
+  expect_to_stop_at_once("sweep-parallel");
 }
 
 class Slurm : public Engines {
