@@ -19,8 +19,12 @@ constexpr double arena_overhead = 1.1;  // blocks that the next buffer did not f
 /// Sizes of the buffers, as the constructors of the segments ask for them.
 class BufferSizes {
  public:
-  explicit BufferSizes(const Config& config)
-      : config_(config), model_(config.model), sizes_(config), rows_(sizes_.rows), stream_(rows_ * sizes_.width) {}
+  BufferSizes(const Config& config, const Layout& layout)
+      : config_(config),
+        model_(config.model),
+        sizes_(config, layout),
+        rows_(sizes_.rows),
+        stream_(rows_ * sizes_.width) {}
 
   double logits() const {
     return piece(rows_ * static_cast<std::size_t>(config_.data.vocabulary.value())) + piece(2 * rows_);
@@ -99,15 +103,15 @@ class BufferSizes {
 
 }  // namespace
 
-FusedBuffers fused_buffers(const Config& config) {
-  const BufferSizes sizes(config);
+FusedBuffers fused_buffers(const Config& config, const Layout& layout) {
+  const BufferSizes sizes(config, layout);
   return {sizes.all_but_logits(), sizes.logits(), sizes.group_inputs()};
 }
 
 MemoryEstimate memory_estimate(const Config& config, const Layout& layout, Backend backend) {
   MemoryEstimate estimate = memory_estimate(config, layout);
   if (backend != Backend::fused) return estimate;
-  const FusedBuffers buffers = fused_buffers(config);
+  const FusedBuffers buffers = fused_buffers(config, layout);
   estimate.program = fused_program_bytes;
   estimate.activations = arena_overhead * buffers.activations + buffers.group_inputs;
   estimate.logits = arena_overhead * buffers.logits;

@@ -16,6 +16,6 @@ struct FusedBuffers {
   double logits = 0;        ///< there too
   double group_inputs = 0;  ///< under recompute, in the stack
 };
-FusedBuffers fused_buffers(const Config& config);
+FusedBuffers fused_buffers(const Config& config, const Layout& layout);
 
 }  // namespace gradflow

@@ -19,10 +19,11 @@ namespace {
 void expect_exact(Config config, const std::string& what) {
   config = resolved(config);
   ASSERT_TRUE(fused_obstacles(config).empty()) << what;
-  const ParameterStore store(make_layout(config), 1, at::kFloat, at::kCPU);
+  const Layout layout = make_layout(config);
+  const ParameterStore store(layout, 1, at::kFloat, at::kCPU);
   const auto workspace = std::make_shared<Workspace>(config);
   const auto segments = make_fused_segments_in(workspace, config, store);
-  const FusedBuffers buffers = fused_buffers(config);
+  const FusedBuffers buffers = fused_buffers(config, layout);
   EXPECT_EQ(static_cast<double>(workspace->bytes()), buffers.activations + buffers.logits) << what;
 }
 
@@ -98,7 +99,9 @@ TEST(FusedMemory, TheInputsOfTheGroups) {
     const std::size_t before = mapped_bytes();
     stack.forward({.batch = &batch, .recompute = true});
     constexpr double page = 4096;  // what they are rounded up to, and begin at
-    EXPECT_NEAR(static_cast<double>(mapped_bytes() - before), fused_buffers(config).group_inputs, 2 * page) << depth;
+    EXPECT_NEAR(static_cast<double>(mapped_bytes() - before), fused_buffers(config, make_layout(config)).group_inputs,
+                2 * page)
+        << depth;
   }
 }
 

@@ -4,7 +4,6 @@
 #include <stdexcept>
 
 #include "kernels/attention.h"
-#include "model/layout.h"
 #include "model/memory_estimate.h"
 
 namespace gradflow {
@@ -35,14 +34,14 @@ const at::Tensor& StreamBuffer::tensor(std::size_t sequences, std::size_t tokens
   return tensor_;
 }
 
-WorkspaceSizes::WorkspaceSizes(const Config& config)
+WorkspaceSizes::WorkspaceSizes(const Config& config, const Layout& layout)
     : sequences(static_cast<std::size_t>(config.train.batch)),
       tokens(static_cast<std::size_t>(config.data.context)),
       rows(sequences * tokens),
       width(static_cast<std::size_t>(config.model.width)),
       chunk_rows(std::min(rows, rows_of_chunk(config))),
       widest_inner(inner_width(config)),
-      recompute_group(config.compute.recompute ? gradflow::recompute_group(config, make_layout(config)) : 0) {}
+      recompute_group(config.compute.recompute ? gradflow::recompute_group(config, layout) : 0) {}
 
 float* KeptBuffers::floats(const std::string& name, std::size_t count) {
   return workspace_.kept(block_, kind_, name, count);
@@ -52,7 +51,7 @@ StreamBuffer KeptBuffers::stream(const std::string& name) {
   return {floats(name, workspace_.rows * workspace_.width), workspace_.width};
 }
 
-Workspace::Workspace(const Config& config) : WorkspaceSizes(config) {
+Workspace::Workspace(const Config& config) : WorkspaceSizes(config, make_layout(config)) {
   gradient = stream();
   shown_skip = stream();
   shown_branch = stream();

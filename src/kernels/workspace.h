@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "config/placements.h"
 #include "kernels/arena.h"
+#include "model/layout.h"
 #include "model/parameter_store.h"
 #include "model/segment.h"
 
@@ -40,7 +41,7 @@ class StreamBuffer {
 
 /// Of the largest micro-batch of a configuration.
 struct WorkspaceSizes {
-  explicit WorkspaceSizes(const Config& config);
+  WorkspaceSizes(const Config& config, const Layout& layout);
 
   const std::size_t sequences, tokens, rows, width;
   const std::size_t chunk_rows;    ///< at most
