@@ -43,12 +43,17 @@ std::string wrong_start(const CLI::App& program, const CLI::ParseError& error) {
   return fmt::format("no command is called \"{}\"; there are {}", rest.front(), commands);
 }
 
+/// `ended`, or an error when standard output could not be written.
+int after_output(int ended) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return ended;
+  print_error(unwritable_output);
+  return code(Exit::error);
+}
+
 /// Runs the action and turns whatever it throws into lines on stderr and an exit code.
 int run(const Action& action) {
   try {
-    const Exit exit = action();
-    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code(exit);
-    print_error(unwritable_output);
+    return after_output(code(action()));
   } catch (const Interrupted&) {
     say(fmt::format("gradflow: interrupted by {} before anything was written\n", signal_name(interrupted())));
     return code(Exit::interrupted);
@@ -98,7 +103,7 @@ int command_line(int argc, char** argv) {
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& help_or_version) {
-    return program.exit(help_or_version);
+    return after_output(program.exit(help_or_version));
   } catch (const CLI::ParseError& error) {
     const auto chosen = program.get_subcommands();
     print_error(chosen.empty() ? wrong_start(program, error)
@@ -106,7 +111,7 @@ int command_line(int argc, char** argv) {
     return code(Exit::usage);
   }
   if (!action) {
-    fmt::print(stderr, "{}", program.help());
+    say(program.help());
     return code(Exit::usage);
   }
   return run(action);

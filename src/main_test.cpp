@@ -105,12 +105,14 @@ TEST_F(CommandLine, AWrongOneIsSaidInOneLineAndEndsWithTwo) {
 }
 
 TEST_F(CommandLine, StandardOutputThatCannotBeWrittenIsAnError) {
-  for (const Words& arguments : {Words{"schema"}, Words{"describe", tiny()}}) {
+  for (const Words& arguments : {Words{"schema"}, {"describe", tiny()}, {"--version"}, {"--help"}, {"run", "--help"}}) {
     const Outcome outcome = run_gradflow(arguments, {.shell = "exec > /dev/full"});
     EXPECT_EQ(outcome.code, 1);
     EXPECT_THAT(outcome.error_lines(),
                 ElementsAre(StartsWith("gradflow: error: standard output: cannot be written; ")));
   }
+  // Where errors cannot be said either, the code still tells.
+  EXPECT_EQ(run_gradflow({}, {.shell = "exec 2> /dev/full"}).code, 2);
 }
 
 TEST_F(CommandLine, TablesGoToStandardOutputAndProgressToStandardError) {

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -62,44 +64,72 @@ class StoppedEngines : public Engines {
  protected:
   void SetUp() override { grid(R"("axes": {"train.steps": [100000], "seed": [1, 2, 3, 4, 5]})"); }
 
-  /// Many runs that are all interrupted at about the same moment, several times: those that begin are at most the
-  /// `jobs` that ran when the first of them ended.
+  /// Many runs of which the first `jobs` are stopped at the same moment, several times: no other begins.
   void expect_to_stop_at_once(const std::string& name) {
-    const std::string program = write("gradflow of another name", R"(#!/bin/sh
+    const std::size_t jobs = 8;
+    // As a run that is interrupted ends, and as one does that has not come to heed signals yet.
+    for (const std::string ending : {"exit 75", "kill -TERM $$"}) {
+      const std::string program =
+          write("gradflow of another name", R"(#!/bin/sh
 case $1 in
   expand) for index in $(seq 1 40); do echo "'$0' run $index"; done ;;
-  run) echo "$2" >>begun; exit 75 ;;
+  run)
+    echo "$2" >>begun
+    waits=0
+    until [ $(wc -l <begun) -ge )" + std::to_string(jobs) +
+                                                R"( ] || [ $waits -eq 1000 ]; do sleep 0.01; waits=$((waits + 1)); done
+    )" + ending + R"( ;;
 esac
 )");
-    fs::permissions(program, fs::perms::owner_all);
-    Surroundings surroundings = here();
-    surroundings.shell = "export GRADFLOW='" + program + "'";
-    const std::size_t jobs = 8;
-    for (int time = 0; time < 10; ++time) {
-      const Outcome outcome =
-          RunningProgram(fs::absolute("scripts/" + name).string(), {"study.json", std::to_string(jobs)}, surroundings)
-              .wait();
-      EXPECT_EQ(outcome.code, 75) << outcome.err;
-      const std::string begun = read_file(folder_ / "begun");
-      EXPECT_THAT(std::count(begun.begin(), begun.end(), '\n'), AllOf(Ge(1), Le(static_cast<int>(jobs)))) << begun;
-      fs::remove(folder_ / "begun");
+      fs::permissions(program, fs::perms::owner_all);
+      Surroundings surroundings = here();
+      surroundings.shell = "export GRADFLOW='" + program + "'";
+      for (int time = 0; time < 5; ++time) {
+        const Outcome outcome =
+            RunningProgram(fs::absolute("scripts/" + name).string(), {"study.json", std::to_string(jobs)}, surroundings)
+                .wait();
+        EXPECT_EQ(outcome.code, 75) << outcome.err;
+        const std::string begun = read_file(folder_ / "begun");
+        EXPECT_EQ(static_cast<std::size_t>(std::count(begun.begin(), begun.end(), '\n')), jobs)
+            << ending << ": " << begun;
+        fs::remove(folder_ / "begun");
+      }
     }
   }
 
-  void expect_to_stop(const std::string& name) {
+  /// Two of five runs, stopped by what `stop` does with the script's process, which leads a group of its own.
+  void expect_to_stop(const std::string& name, const std::function<void(pid_t)>& stop) {
     Surroundings surroundings = here();
     surroundings.shell = "export GRADFLOW='" GRADFLOW_PROGRAM "'";
-    RunningProgram program(fs::absolute("scripts/" + name).string(), {"study.json", "2"}, surroundings);
+    RunningProgram program("/usr/bin/setsid", {fs::absolute("scripts/" + name).string(), "study.json", "2"},
+                           surroundings);
     ASSERT_TRUE(in_time([&] { return runs_begun() == 2; }));
-    std::vector<pid_t> runs;
-    for (const auto& entry : fs::directory_iterator(folder_ / "results/study"))
-      runs.push_back(holder(fs::relative(entry.path(), folder_.path()).string()));
-    // The scheduler's way: the runs are told, the script is not.
-    for (const pid_t run : runs) kill(run, SIGTERM);
+    stop(program.pid());
     const Outcome outcome = program.wait();
     EXPECT_EQ(outcome.code, 75) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr(name + ": interrupted; the same command goes on where it ended"));
+    EXPECT_TRUE(in_time([&] { return statuses_of_folders() == Words{"interrupted", "interrupted"}; }));
     EXPECT_EQ(runs_begun(), 2u);
+  }
+
+  /// As a scheduler does: the runs are told, the script is not.
+  void expect_to_stop_with_its_runs(const std::string& name) {
+    expect_to_stop(name, [&](pid_t) {
+      for (const auto& entry : fs::directory_iterator(folder_ / "results/study"))
+        kill(holder(fs::relative(entry.path(), folder_.path()).string()), SIGTERM);
+    });
+  }
+
+  /// Ctrl-C in a terminal.
+  void expect_to_stop_with_its_group(const std::string& name) {
+    expect_to_stop(name, [](pid_t leader) { kill(-leader, SIGINT); });
+  }
+
+  Words statuses_of_folders() {
+    Words found;
+    for (const auto& entry : fs::directory_iterator(folder_ / "results/study"))
+      found.push_back(nlohmann::json::parse(read_file((entry.path() / "manifest.json").string())).at("status"));
+    return found;
   }
 };
 
@@ -116,13 +146,42 @@ TEST_F(StoppedEngines, TellTheirUsageAndRunNothing) {
   }
 }
 
-TEST_F(StoppedEngines, XargsBeginsNoOtherRun) { expect_to_stop("sweep-xargs"); }
+TEST_F(StoppedEngines, SayThatThereIsNoSuchProgram) {
+  for (const std::string name : {"sweep-xargs", "sweep-parallel"}) {
+    if (name == "sweep-parallel" && !is_installed("parallel")) continue;
+    for (const std::string program : {"./nothing/gradflow", "no-such-gradflow", "study.json", "."}) {
+      const Outcome outcome = script(name, {"study.json"}, "; export GRADFLOW=" + program);
+      EXPECT_EQ(outcome.code, 1);
+      EXPECT_EQ(outcome.err, name + ": error: GRADFLOW: there is no program " + program + "; name the path of one\n");
+    }
+  }
+}
+
+TEST_F(StoppedEngines, AreFoundByTheirName) {
+  const std::string scripts = fs::absolute("scripts").string();
+  for (const std::string name : {"sweep-xargs", "sweep-parallel", "sweep-slurm"})
+    for (const std::string& call : {name, "bash " + name}) {
+      const Outcome outcome =
+          RunningProgram("/bin/sh", {"-c", "PATH='" + scripts + "':$PATH; " + call + " --help"}, here()).wait();
+      EXPECT_EQ(outcome.code, 0) << outcome.err;
+      EXPECT_THAT(outcome.out, StartsWith("scripts/" + name + " GRID"));
+    }
+}
+
+TEST_F(StoppedEngines, XargsBeginsNoOtherRun) { expect_to_stop_with_its_runs("sweep-xargs"); }
+
+TEST_F(StoppedEngines, XargsEndsByCtrlCAsItsRunsDo) { expect_to_stop_with_its_group("sweep-xargs"); }
 
 TEST_F(StoppedEngines, XargsBeginsNoOtherRunWhileSeveralStop) { expect_to_stop_at_once("sweep-xargs"); }
 
 TEST_F(StoppedEngines, GnuParallelBeginsNoOtherRun) {
   if (!is_installed("parallel")) GTEST_SKIP() << "GNU parallel is missing; install it with: apt-get install parallel";
-  expect_to_stop("sweep-parallel");
+  expect_to_stop_with_its_runs("sweep-parallel");
+}
+
+TEST_F(StoppedEngines, GnuParallelEndsByCtrlCAsItsRunsDo) {
+  if (!is_installed("parallel")) GTEST_SKIP() << "GNU parallel is missing; install it with: apt-get install parallel";
+  expect_to_stop_with_its_group("sweep-parallel");
 }
 
 TEST_F(StoppedEngines, GnuParallelBeginsNoOtherRunWhileSeveralStop) {
