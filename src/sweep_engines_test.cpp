@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -194,7 +195,9 @@ class Slurm : public Engines {
   void SetUp() override {
     Engines::SetUp();
     if (HasFatalFailure()) return;
-    const Outcome up = RunningProgram(node_, {"up", folder_ / "slurm"}).wait();
+    // Tests run at the same time, each with a Slurm of its own.
+    const int port = 10000 + 2 * (getpid() % 5000);
+    const Outcome up = RunningProgram(node_, {"up", folder_ / "slurm", std::to_string(port)}).wait();
     if (up.code == 77) GTEST_SKIP() << up.out;
     ASSERT_EQ(up.code, 0) << up.out << up.err;
     environment_ = "; export SLURM_CONF='" + folder_ / "slurm/slurm.conf" + "'";
@@ -219,7 +222,7 @@ TEST_F(Slurm, AJobArrayGivesTheSameBytes) {
 }
 
 TEST_F(Slurm, ASignalledTaskGoesBackIntoTheQueueAndOn) {
-  grid(R"("axes": {"train.steps": [20000], "record.layers_every": [1000]})");
+  grid(R"("axes": {"train.steps": [60000], "record.layers_every": [1000]})");
   ASSERT_EQ(sweep({"--quiet", "--out", "undisturbed"}).code, 0);
   const Outcome submitted = script("sweep-slurm", {"study.json", "--parsable"}, environment_);
   ASSERT_EQ(submitted.code, 0) << submitted.err;
