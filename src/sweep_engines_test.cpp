@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -30,10 +29,17 @@ class Engines : public Sweeps {
     ASSERT_THAT(expected_, SizeIs(6 * 3));
   }
 
-  Outcome script(const std::string& name, const Words& words, const std::string& environment = "") {
+  static std::string path_of(const std::string& script) { return fs::absolute("scripts/" + script).string(); }
+
+  /// Where a script takes this program, unless `environment` ("; export X=Y") says otherwise.
+  Surroundings with_program(const std::string& environment = "") {
     Surroundings surroundings = here();
     surroundings.shell = "export GRADFLOW='" GRADFLOW_PROGRAM "'" + environment;
-    return RunningProgram(fs::absolute("scripts/" + name).string(), words, surroundings).wait();
+    return surroundings;
+  }
+
+  Outcome script(const std::string& name, const Words& words, const std::string& environment = "") {
+    return RunningProgram(path_of(name), words, with_program(environment)).wait();
   }
 
   static bool is_installed(const std::string& program) {
@@ -83,12 +89,9 @@ case $1 in
 esac
 )");
       fs::permissions(program, fs::perms::owner_all);
-      Surroundings surroundings = here();
-      surroundings.shell = "export GRADFLOW='" + program + "'";
       for (int time = 0; time < 5; ++time) {
         const Outcome outcome =
-            RunningProgram(fs::absolute("scripts/" + name).string(), {"study.json", std::to_string(jobs)}, surroundings)
-                .wait();
+            script(name, {"study.json", std::to_string(jobs)}, "; export GRADFLOW='" + program + "'");
         EXPECT_EQ(outcome.code, 75) << outcome.err;
         const std::string begun = read_file(folder_ / "begun");
         EXPECT_EQ(static_cast<std::size_t>(std::count(begun.begin(), begun.end(), '\n')), jobs)
@@ -100,10 +103,7 @@ esac
 
   /// Two of five runs, stopped by what `stop` does with the script's process, which leads a group of its own.
   void expect_to_stop(const std::string& name, const std::function<void(pid_t)>& stop) {
-    Surroundings surroundings = here();
-    surroundings.shell = "export GRADFLOW='" GRADFLOW_PROGRAM "'";
-    RunningProgram program("/usr/bin/setsid", {fs::absolute("scripts/" + name).string(), "study.json", "2"},
-                           surroundings);
+    RunningProgram program("/usr/bin/setsid", {path_of(name), "study.json", "2"}, with_program());
     ASSERT_TRUE(in_time([&] { return runs_begun() == 2; }));
     stop(program.pid());
     const Outcome outcome = program.wait();
@@ -129,7 +129,7 @@ esac
   Words statuses_of_folders() {
     Words found;
     for (const auto& entry : fs::directory_iterator(folder_ / "results/study"))
-      found.push_back(nlohmann::json::parse(read_file((entry.path() / "manifest.json").string())).at("status"));
+      found.push_back(RunFiles{entry.path().string()}.json("manifest.json")["status"]);
     return found;
   }
 };

@@ -51,7 +51,8 @@ StreamBuffer KeptBuffers::stream(const std::string& name) {
   return {floats(name, workspace_.rows * workspace_.width), workspace_.width};
 }
 
-Workspace::Workspace(const Config& config) : WorkspaceSizes(config, make_layout(config)) {
+Workspace::Workspace(const Config& config)
+    : WorkspaceSizes(config, config.compute.recompute ? make_layout(config) : Layout()) {
   gradient = stream();
   shown_skip = stream();
   shown_branch = stream();

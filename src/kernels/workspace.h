@@ -41,6 +41,7 @@ class StreamBuffer {
 
 /// Of the largest micro-batch of a configuration.
 struct WorkspaceSizes {
+  /// The layout is that of `config`; it is only read under recompute.
   WorkspaceSizes(const Config& config, const Layout& layout);
 
   const std::size_t sequences, tokens, rows, width;
