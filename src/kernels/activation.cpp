@@ -83,8 +83,8 @@ struct Relu {
 constexpr std::size_t rows_together = 8;
 
 template <class Function>
-void forward(const Function& function, std::size_t rows, std::size_t width, const float* x, const float* bias,
-             float* y) {
+void forward(const Function& function, std::size_t rows, std::size_t width, const float* x, const float* bias, float* y,
+             std::size_t y_step) {
   const Tag d;
   for (std::size_t first = 0; first < rows; first += rows_together) {
     const std::size_t end = std::min(rows, first + rows_together);
@@ -92,7 +92,7 @@ void forward(const Function& function, std::size_t rows, std::size_t width, cons
       const Vector b = bias != nullptr ? access.load(bias + i) : hn::Zero(d);
       for (std::size_t row = first; row < end; ++row) {
         const std::size_t at = row * width + i;
-        access.store(function.value(hn::Add(access.load(x + at), b)), y + at);
+        access.store(function.value(hn::Add(access.load(x + at), b)), y + row * y_step + i);
       }
     });
   }
@@ -100,7 +100,7 @@ void forward(const Function& function, std::size_t rows, std::size_t width, cons
 
 template <class Function>
 void backward(const Function& function, std::size_t rows, std::size_t width, const float* x, const float* bias,
-              float* y, float* gradient, float* bias_gradient) {
+              float* y, float* gradient, std::size_t y_step, float* bias_gradient) {
   const Tag d;
   for (std::size_t first = 0; first < rows; first += rows_together) {
     const std::size_t end = std::min(rows, first + rows_together);
@@ -111,10 +111,11 @@ void backward(const Function& function, std::size_t rows, std::size_t width, con
         const std::size_t at = row * width + i;
         // Kept since the forward pass, in a cache further out.
         hwy::Prefetch(x + at + rows_together * width);
+        const std::size_t place = row * y_step + i;
         Vector derivative;
-        access.store(function.value(hn::Add(access.load(x + at), b), derivative), y + at);
-        const Vector g = hn::Mul(access.load(gradient + at), derivative);
-        access.store(g, gradient + at);
+        access.store(function.value(hn::Add(access.load(x + at), b), derivative), y + place);
+        const Vector g = hn::Mul(access.load(gradient + place), derivative);
+        access.store(g, gradient + place);
         sum = hn::Add(sum, g);
       }
       if (bias_gradient != nullptr) access.store(hn::Add(access.load(bias_gradient + i), sum), bias_gradient + i);
@@ -123,19 +124,19 @@ void backward(const Function& function, std::size_t rows, std::size_t width, con
 }
 
 void ActivationForward(Activation activation, std::size_t rows, std::size_t width, const float* x, const float* bias,
-                       float* y) {
+                       float* y, std::size_t y_step) {
   if (activation == Activation::gelu)
-    forward(Gelu{}, rows, width, x, bias, y);
+    forward(Gelu{}, rows, width, x, bias, y, y_step);
   else
-    forward(Relu{}, rows, width, x, bias, y);
+    forward(Relu{}, rows, width, x, bias, y, y_step);
 }
 
 void ActivationBackward(Activation activation, std::size_t rows, std::size_t width, const float* x, const float* bias,
-                        float* y, float* gradient, float* bias_gradient) {
+                        float* y, float* gradient, std::size_t y_step, float* bias_gradient) {
   if (activation == Activation::gelu)
-    backward(Gelu{}, rows, width, x, bias, y, gradient, bias_gradient);
+    backward(Gelu{}, rows, width, x, bias, y, gradient, y_step, bias_gradient);
   else
-    backward(Relu{}, rows, width, x, bias, y, gradient, bias_gradient);
+    backward(Relu{}, rows, width, x, bias, y, gradient, y_step, bias_gradient);
 }
 
 }  // namespace
@@ -150,13 +151,13 @@ HWY_EXPORT(ActivationForward);
 HWY_EXPORT(ActivationBackward);
 
 void activation_forward(Activation activation, std::size_t rows, std::size_t width, const float* x, const float* bias,
-                        float* y) {
-  HWY_DYNAMIC_DISPATCH(ActivationForward)(activation, rows, width, x, bias, y);
+                        float* y, std::size_t y_step) {
+  HWY_DYNAMIC_DISPATCH(ActivationForward)(activation, rows, width, x, bias, y, y_step);
 }
 
 void activation_backward(Activation activation, std::size_t rows, std::size_t width, const float* x, const float* bias,
-                         float* y, float* gradient, float* bias_gradient) {
-  HWY_DYNAMIC_DISPATCH(ActivationBackward)(activation, rows, width, x, bias, y, gradient, bias_gradient);
+                         float* y, float* gradient, std::size_t y_step, float* bias_gradient) {
+  HWY_DYNAMIC_DISPATCH(ActivationBackward)(activation, rows, width, x, bias, y, gradient, y_step, bias_gradient);
 }
 
 }  // namespace gradflow

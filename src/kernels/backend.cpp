@@ -51,10 +51,14 @@ std::vector<std::unique_ptr<Segment>> make_fused_segments_in(const std::shared_p
                                                              const Config& config, const ParameterStore& store) {
   std::vector<std::unique_ptr<Segment>> segments;
   segments.push_back(make_fused_embedding(config, store, workspace));
+  FusedSubLayer* last = nullptr;
   for (std::int64_t block = 1; block <= config.model.depth; ++block) {
     const std::string prefix = "block." + std::to_string(block);
     const auto add = [&](SubLayerKind kind, const char* part) {
-      segments.push_back(std::make_unique<FusedSubLayer>(config, store, workspace, block, kind, prefix + part));
+      auto made = std::make_unique<FusedSubLayer>(config, store, workspace, block, kind, prefix + part);
+      if (last != nullptr) last->set_next(*made);
+      last = made.get();
+      segments.push_back(std::move(made));
     };
     add(SubLayerKind::attention, ".attention");
     add(SubLayerKind::ffn, ".ffn");

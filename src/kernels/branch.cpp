@@ -6,11 +6,15 @@
 #include "kernels/activation.h"
 #include "kernels/attention.h"
 #include "kernels/elementwise.h"
-#include "kernels/matrix.h"
-#include "kernels/prefetch.h"
+#include "kernels/linear_map.h"
 
 namespace gradflow {
 namespace {
+
+void fetch_gradient_and_weight(const LinearMap& map) {
+  map.fetch_weight_gradient();
+  map.fetch_weight();
+}
 
 /// softmax(q·kᵀ/√d_h)·v of every head, then `out`. Keeps q, k, v and what `out` reads.
 class AttentionBranch final : public Branch {
@@ -20,19 +24,21 @@ class AttentionBranch final : public Branch {
       : workspace_(workspace),
         width_(workspace.width),
         heads_(static_cast<std::size_t>(config.model.heads)),
-        causal_(config.model.causal),
-        out_(store, prefix + ".out.weight") {
-    out_bias_ = Parameter(store, prefix + ".out.bias");
-    const auto projection = [&](const char* part, std::size_t first_column, std::size_t columns) {
-      return Projection{Parameter(store, prefix + part + ".weight"), first_column, columns};
+        causal_(config.model.causal) {
+    float* packed = workspace.packed_weights;
+    const auto map = [&](const Parameter& weight, std::size_t out) {
+      return LinearMap(weight, width_, out, std::exchange(packed, packed + LinearMap::packed_size(width_, out)),
+                       workspace.ahead);
     };
-    projections_ = {projection(".q", 0, width_), projection(".k", width_, width_),
-                    projection(".v", 2 * width_, width_)};
+    out_ = map({store, prefix + ".out.weight"}, width_);
+    out_bias_ = Parameter(store, prefix + ".out.bias");
+    const Parameter q(store, prefix + ".q.weight"), k(store, prefix + ".k.weight"), v(store, prefix + ".v.weight");
     // Where the store leaves no gaps between them, the three matrices are one.
     const std::size_t size = width_ * width_;
-    if (projections_[1].weight.value == projections_[0].weight.value + size &&
-        projections_[2].weight.value == projections_[1].weight.value + size)
-      projections_ = {projection(".q", 0, 3 * width_)};
+    if (k.value == q.value + size && v.value == k.value + size)
+      projections_ = {{map(q, 3 * width_), 0}};
+    else
+      projections_ = {{map(q, width_), 0}, {map(k, width_), width_}, {map(v, width_), 2 * width_}};
     query_bias_ = Parameter(store, prefix + ".q.bias");
     key_bias_ = Parameter(store, prefix + ".k.bias");
     value_bias_ = Parameter(store, prefix + ".v.bias");
@@ -42,28 +48,38 @@ class AttentionBranch final : public Branch {
     statistics_ = kept.floats("softmax", shape(workspace.sequences, workspace.tokens).statistics_size());
   }
 
-  void begin(const Batch& batch) override {
+  void begin_forward(const Batch& batch) override {
+    for (const Projection& p : projections_) p.map.begin_forward();
+    out_.begin_forward();
     visible_.clear();
     if (!batch.real.defined()) return;
     const at::Tensor counts = batch.real.sum(1);
     visible_.assign(counts.data_ptr<std::int64_t>(), counts.data_ptr<std::int64_t>() + counts.numel());
   }
 
-  void forward(const Chunk& chunk, const float* z, float* f) override {
-    const Kept kept = kept_of(chunk);
-    for (const Projection& p : projections_) linear(map(chunk, p), z, p.weight.value, kept.qkv + p.first_column);
-    attention_forward(shape(chunk), kept.qkv, biases(), visible(chunk), kept.attended, kept.statistics,
-                      workspace_.attention);
-    linear(out_map(chunk), kept.attended, out_.value, f);
+  void begin_backward() override {
+    for (const Projection& p : projections_) p.map.begin_backward();
+    out_.begin_backward();
   }
 
-  void backward(const Chunk& chunk, const float* z, const float* df, float* dz) override {
+  void inner(const Chunk& chunk, const float* z) override {
+    const Kept kept = kept_of(chunk);
+    for (const Projection& p : projections_)
+      p.map.forward(chunk.rows, {z, width_}, {kept.qkv + p.first_column, 3 * width_});
+    attention_forward(shape(chunk), kept.qkv, biases(), visible(chunk), kept.attended, kept.statistics,
+                      workspace_.attention);
+  }
+
+  void out(const Chunk& chunk, float* f) override {
+    out_.forward(chunk.rows, {kept_of(chunk).attended, width_}, {f, width_});
+  }
+
+  void out_backward(const Chunk& chunk, const float* df) override {
     const Kept kept = kept_of(chunk);
     float* const qkv_gradient = workspace_.wide_gradient;
-    // Of the first sequence; the kernel fetches the others ahead by itself.
-    Prefetch(kept.qkv, workspace_.batch_tokens() * 3 * width_, 1).next();
-    add_weight_gradient(out_map(chunk), df, kept.attended, out_.gradient);
-    linear_input_gradient(out_map(chunk), df, out_.value, workspace_.inner_gradient, /*add=*/false);
+    for (const Projection& p : projections_) fetch_gradient_and_weight(p.map);
+    out_.add_weight_gradient(chunk.rows, {df, width_}, {kept.attended, width_});
+    out_.input_gradient(chunk.rows, {df, width_}, {workspace_.inner_gradient, width_});
     attention_backward(shape(chunk), kept.qkv, biases(), visible(chunk), workspace_.inner_gradient, kept.statistics,
                        qkv_gradient, workspace_.attention);
     std::size_t column = 0;
@@ -71,19 +87,38 @@ class AttentionBranch final : public Branch {
       if (*bias) add_column_sums(chunk.rows, width_, qkv_gradient + column, 3 * width_, bias->gradient);
       column += width_;
     }
+  }
+
+  void inner_backward(const Chunk& chunk, const float* z, float* dz) override {
     bool first = true;
     for (const Projection& p : projections_) {
-      add_weight_gradient(map(chunk, p), qkv_gradient + p.first_column, z, p.weight.gradient);
-      linear_input_gradient(map(chunk, p), qkv_gradient + p.first_column, p.weight.value, dz,
-                            !std::exchange(first, false));
+      const Rows<const float> gradient{workspace_.wide_gradient + p.first_column, 3 * width_};
+      p.map.add_weight_gradient(chunk.rows, gradient, {z, width_});
+      p.map.input_gradient(chunk.rows, gradient, {dz, width_}, !std::exchange(first, false));
     }
+  }
+
+  void fetch_weights() const override {
+    for (const Projection& p : projections_) p.map.fetch_weight();
+    out_.fetch_weight();
+  }
+  void fetch_written(const Chunk& chunk) const override {
+    workspace_.ahead.add(kept_of(chunk).qkv, chunk.rows * 3 * width_);
+  }
+  void fetch_kept(const Chunk& chunk) const override {
+    const Kept kept = kept_of(chunk);
+    workspace_.ahead.add(kept.attended, chunk.rows * width_);
+    out_.fetch_weight_gradient();
+    out_.fetch_weight();
+    // Of the first sequence; the kernel fetches the others by itself.
+    workspace_.ahead.add(kept.qkv, workspace_.batch_tokens() * 3 * width_);
   }
 
  private:
   /// Some columns of [q k v].
   struct Projection {
-    Parameter weight;
-    std::size_t first_column, columns;
+    LinearMap map;
+    std::size_t first_column;
   };
   /// The rows of a chunk in what is kept.
   struct Kept {
@@ -102,18 +137,13 @@ class AttentionBranch final : public Branch {
   const std::int64_t* visible(const Chunk& chunk) const {
     return visible_.empty() ? nullptr : visible_.data() + chunk.first_sequence;
   }
-  LinearShape map(const Chunk& chunk, const Projection& p) const {
-    return {.rows = chunk.rows, .in = width_, .out = p.columns, .x_step = width_, .y_step = 3 * width_};
-  }
-  LinearShape out_map(const Chunk& chunk) const {
-    return {.rows = chunk.rows, .in = width_, .out = width_, .x_step = width_, .y_step = width_};
-  }
 
   Workspace& workspace_;
   std::size_t width_, heads_;
   bool causal_;
   std::vector<Projection> projections_;
-  Parameter query_bias_, key_bias_, value_bias_, out_;
+  LinearMap out_;
+  Parameter query_bias_, key_bias_, value_bias_;
   float *qkv_, *attended_, *statistics_;
   std::vector<std::int64_t> visible_;  // tokens of each sequence that are keys; empty: all
 };
@@ -127,46 +157,66 @@ class FeedForwardBranch final : public Branch {
         width_(workspace.width),
         inner_(static_cast<std::size_t>(config.model.ffn_width.value())),
         activation_(config.model.activation),
-        in_(store, prefix + ".in.weight"),
+        in_({store, prefix + ".in.weight"}, width_, inner_, workspace.packed_weights, workspace.ahead),
         in_bias_(store, prefix + ".in.bias"),
-        out_(store, prefix + ".out.weight"),
+        out_({store, prefix + ".out.weight"}, inner_, width_,
+             workspace.packed_weights + LinearMap::packed_size(width_, inner_), workspace.ahead),
         entering_(kept.floats("entering", workspace.rows * inner_)) {
     out_bias_ = Parameter(store, prefix + ".out.bias");
   }
 
-  void begin(const Batch&) override {}
-
-  void forward(const Chunk& chunk, const float* z, float* f) override {
-    float* const entering = entering_ + chunk.first_row * inner_;
-    linear(in_map(chunk), z, in_.value, entering);
-    activation_forward(activation_, chunk.rows, inner_, entering, in_bias_.value, workspace_.wide);
-    linear(out_map(chunk), workspace_.wide, out_.value, f);
+  void begin_forward(const Batch&) override {
+    in_.begin_forward();
+    out_.begin_forward();
+  }
+  void begin_backward() override {
+    in_.begin_backward();
+    out_.begin_backward();
   }
 
-  void backward(const Chunk& chunk, const float* z, const float* df, float* dz) override {
-    const float* const entering = entering_ + chunk.first_row * inner_;
-    float* const gradient = workspace_.wide_gradient;
-    linear_input_gradient(out_map(chunk), df, out_.value, gradient, /*add=*/false);
-    activation_backward(activation_, chunk.rows, inner_, entering, in_bias_.value, workspace_.wide, gradient,
-                        in_bias_.gradient);
-    add_weight_gradient(out_map(chunk), df, workspace_.wide, out_.gradient);
-    add_weight_gradient(in_map(chunk), gradient, z, in_.gradient);
-    linear_input_gradient(in_map(chunk), gradient, in_.value, dz, /*add=*/false);
+  void inner(const Chunk& chunk, const float* z) override {
+    in_.forward(chunk.rows, {z, width_}, {entering(chunk), inner_});
+    activation_forward(activation_, chunk.rows, inner_, entering(chunk), in_bias_.value, workspace_.wide, step_);
+  }
+
+  void out(const Chunk& chunk, float* f) override { out_.forward(chunk.rows, {workspace_.wide, step_}, {f, width_}); }
+
+  void out_backward(const Chunk& chunk, const float* df) override {
+    out_.input_gradient(chunk.rows, {df, width_}, {workspace_.wide_gradient, step_});
+    activation_backward(activation_, chunk.rows, inner_, entering(chunk), in_bias_.value, workspace_.wide,
+                        workspace_.wide_gradient, step_, in_bias_.gradient);
+    fetch_gradient_and_weight(in_);
+    out_.add_weight_gradient(chunk.rows, {df, width_}, {workspace_.wide, step_});
+  }
+
+  void inner_backward(const Chunk& chunk, const float* z, float* dz) override {
+    const Rows<const float> gradient{workspace_.wide_gradient, step_};
+    in_.add_weight_gradient(chunk.rows, gradient, {z, width_});
+    in_.input_gradient(chunk.rows, gradient, {dz, width_});
+  }
+
+  void fetch_weights() const override {
+    in_.fetch_weight();
+    out_.fetch_weight();
+  }
+  void fetch_written(const Chunk& chunk) const override { workspace_.ahead.add(entering(chunk), chunk.rows * inner_); }
+  void fetch_kept(const Chunk& chunk) const override {
+    out_.fetch_weight();
+    workspace_.ahead.add(entering(chunk), chunk.rows * inner_);
+    out_.fetch_weight_gradient();
   }
 
  private:
-  LinearShape in_map(const Chunk& chunk) const {
-    return {.rows = chunk.rows, .in = width_, .out = inner_, .x_step = width_, .y_step = inner_};
-  }
-  LinearShape out_map(const Chunk& chunk) const {
-    return {.rows = chunk.rows, .in = inner_, .out = width_, .x_step = inner_, .y_step = width_};
-  }
+  float* entering(const Chunk& chunk) const { return entering_ + chunk.first_row * inner_; }
 
   Workspace& workspace_;
   std::size_t width_, inner_;
   Activation activation_;
-  Parameter in_, in_bias_, out_;
+  LinearMap in_;
+  Parameter in_bias_;
+  LinearMap out_;
   float* entering_;
+  std::size_t step_ = wide_step(inner_);  // of what the activation gives, and of its gradient
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include "config/derived.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/elementwise.h"
-#include "kernels/matrix.h"
+#include "kernels/linear_map.h"
 #include "kernels/norm_slot.h"
 #include "model/transformer.h"
 
@@ -113,7 +113,8 @@ class FusedHead final : public Segment {
   FusedHead(const Config& config, const ParameterStore& store, std::shared_ptr<Workspace> workspace)
       : workspace_(std::move(workspace)),
         classes_(static_cast<std::size_t>(config.data.vocabulary.value())),
-        weight_(store, config.model.tie_embeddings ? "embedding.weight" : "head.weight"),
+        map_({store, config.model.tie_embeddings ? "embedding.weight" : "head.weight"}, workspace_->width, classes_,
+             workspace_->packed_weights, workspace_->ahead),
         logits_(workspace_->floats(workspace_->rows * classes_), classes_),
         shifts_and_logs_(workspace_->floats(2 * workspace_->rows)) {}
 
@@ -123,9 +124,10 @@ class FusedHead final : public Segment {
     targets_ = pass.batch->targets.contiguous();
     const std::int64_t* const targets = targets_.data_ptr<std::int64_t>();
     double sum = 0;
+    map_.begin_forward();
     workspace_->for_each_chunk([&](const Chunk& chunk) {
       float* const logits = logits_.data() + chunk.first_row * classes_;
-      linear(map(chunk), input_.data_ptr<float>() + chunk.first_row * workspace_->width, weight_.value, logits);
+      map_.forward(chunk.rows, {input_.data_ptr<float>() + chunk.first_row * width(), width()}, {logits, classes_});
       sum += cross_entropy_sum(chunk.rows, classes_, logits, targets + chunk.first_row,
                                shifts_and_logs_ + 2 * chunk.first_row);
     });
@@ -138,27 +140,24 @@ class FusedHead final : public Segment {
     const auto factor = static_cast<float>(output_gradient.x.item<double>() / static_cast<double>(asked_));
     const std::int64_t* const targets = targets_.data_ptr<std::int64_t>();
     float* const logit_gradient = workspace_->wide_gradient;
+    map_.begin_backward();
     workspace_->for_each_chunk([&](const Chunk& chunk) {
-      const std::size_t at = chunk.first_row * workspace_->width;
+      const std::size_t at = chunk.first_row * width();
       cross_entropy_backward(chunk.rows, classes_, logits_.data() + chunk.first_row * classes_,
                              targets + chunk.first_row, shifts_and_logs_ + 2 * chunk.first_row, factor, logit_gradient);
-      add_weight_gradient(map(chunk), logit_gradient, input_.data_ptr<float>() + at, weight_.gradient);
-      linear_input_gradient(map(chunk), logit_gradient, weight_.value, workspace_->gradient.data() + at,
-                            /*add=*/false);
+      map_.add_weight_gradient(chunk.rows, {logit_gradient, classes_}, {input_.data_ptr<float>() + at, width()});
+      map_.input_gradient(chunk.rows, {logit_gradient, classes_}, {workspace_->gradient.data() + at, width()});
     });
     input_.reset();
     return {workspace_->gradient_tensor(), {}};
   }
 
  private:
-  LinearShape map(const Chunk& chunk) const {
-    return {
-        .rows = chunk.rows, .in = workspace_->width, .out = classes_, .x_step = workspace_->width, .y_step = classes_};
-  }
+  std::size_t width() const { return workspace_->width; }
 
   std::shared_ptr<Workspace> workspace_;
   std::size_t classes_;
-  Parameter weight_;
+  LinearMap map_;
   StreamBuffer logits_;
   float* shifts_and_logs_;
   at::Tensor input_, targets_;

@@ -13,6 +13,7 @@
 #include "kernels/cross_entropy.h"
 #include "kernels/elementwise.h"
 #include "kernels/norm.h"
+#include "kernels/product.h"
 #include "kernels/reductions.h"
 #include "kernels/simd_level.h"
 
@@ -38,8 +39,9 @@ TEST_P(Kernels, GeluIsAccurateEverywhere) {
   for (float v = -12; v < 12; v += 0.0007f) x.push_back(v);
   for (const float v : {0.0f, 5.4999f, 5.5f, 5.5001f, -5.5f, 100.0f, -100.0f, 1e30f, -1e30f}) x.push_back(v);
   std::vector<float> y(x.size()), again(x.size()), gradient(x.size(), 1);
-  activation_forward(Activation::gelu, 1, x.size(), x.data(), nullptr, y.data());
-  activation_backward(Activation::gelu, 1, x.size(), x.data(), nullptr, again.data(), gradient.data(), nullptr);
+  activation_forward(Activation::gelu, 1, x.size(), x.data(), nullptr, y.data(), x.size());
+  activation_backward(Activation::gelu, 1, x.size(), x.data(), nullptr, again.data(), gradient.data(), x.size(),
+                      nullptr);
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double size = std::max(1.0, std::abs(static_cast<double>(x[i])));
     EXPECT_NEAR(y[i], gelu(x[i]), 3e-7 * size) << x[i];
@@ -76,7 +78,7 @@ TEST_P(Kernels, WhatIsNotFiniteShows) {
   for (const Activation activation : {Activation::gelu, Activation::relu}) {
     const float x[] = {nan, infinity, 1};
     float y[3];
-    activation_forward(activation, 1, 3, x, nullptr, y);
+    activation_forward(activation, 1, 3, x, nullptr, y, 3);
     EXPECT_TRUE(std::isnan(y[0]));
     EXPECT_EQ(y[1], infinity);
     EXPECT_TRUE(std::isfinite(y[2]));
@@ -142,12 +144,124 @@ TEST_P(Kernels, NothingIsWrittenBehindARow) {
   float statistics[2];
   norm_forward({.rows = 1, .width = 5, .epsilon = 1}, x.data(), gain.data(), nullptr, y.data(), statistics);
   EXPECT_EQ(y[5], -7);
-  activation_forward(Activation::relu, 1, 5, x.data(), nullptr, y.data());
+  activation_forward(Activation::relu, 1, 5, x.data(), nullptr, y.data(), 5);
   EXPECT_EQ(y[5], -7);
   scaled_add(5, 1, 2, x.data(), y.data());
   EXPECT_EQ(y[5], -7);
   add_column_sums(1, 5, x.data(), 5, y.data());
   EXPECT_EQ(y[5], -7);
+}
+
+/// a·b in double of what `product` is given, into a matrix that holds `before`.
+struct ProductCase {
+  ProductCase(ProductShape s, bool in_panels) : shape(s), c(s.rows * s.c_step, before) {
+    std::mt19937 generator(3);
+    std::uniform_real_distribution<float> some(-1, 1);
+    const auto filled = [&](std::size_t count) {
+      std::vector<float> values(count);
+      for (float& v : values) v = some(generator);
+      return values;
+    };
+    a = filled((s.a_transposed ? s.terms : s.rows) * s.a_step);
+    plain = filled(s.terms * s.columns);
+    b = plain;
+    shape.b_step = s.columns;
+    shape.b_panel = panel_width;
+    if (!in_panels) return;
+    b.assign(packed_size(s.terms, s.columns), nan);  // what fills up the last panel is not read
+    pack(s.terms, s.columns, plain.data(), b.data());
+    shape.b_step = panel_width;
+    shape.b_panel = s.terms * panel_width;
+  }
+
+  /// Of float32 sums in any order the error is at most that many roundings of all that is added (Higham 2002, 3.1).
+  void expect_element(std::size_t i, std::size_t j) const {
+    double sum = shape.add ? before : 0, sizes = sum;
+    for (std::size_t k = 0; k < shape.terms; ++k) {
+      const double term = static_cast<double>(a[shape.a_transposed ? k * shape.a_step + i : i * shape.a_step + k]) *
+                          static_cast<double>(plain[k * shape.columns + j]);
+      sum += term;
+      sizes += std::abs(term);
+    }
+    ASSERT_NEAR(c[i * shape.c_step + j], sum, static_cast<double>(shape.terms + 1) * 0x1p-24 * sizes)
+        << shape.rows << " x " << shape.columns << ", " << shape.terms << " terms, at " << i << ", " << j;
+  }
+
+  static constexpr float before = 7;
+  ProductShape shape;
+  std::vector<float> a, plain, b, c;
+};
+
+TEST_P(Kernels, ProductsOfAllShapes) {
+  FetchAhead ahead;
+  for (const std::size_t rows : {1u, 4u, 6u, 11u, 29u})
+    for (const std::size_t columns : {16u, 32u, 48u, 64u, 96u, 144u})
+      for (const std::size_t terms : {1u, 16u, 130u, 300u})
+        for (const bool transposed : {false, true})
+          for (const bool more : {false, true}) {
+            ProductCase given({.rows = rows,
+                               .columns = columns,
+                               .terms = terms,
+                               .a_step = (transposed ? rows : terms) + 3,
+                               .a_transposed = transposed,
+                               .c_step = columns + 2,
+                               .add = more},
+                              /*in_panels=*/more);
+            ahead.add(given.a.data(), given.a.size());
+            product(given.shape, given.a.data(), given.b.data(), given.c.data(), ahead);
+            for (std::size_t i = 0; i < rows; ++i) {
+              for (std::size_t j = 0; j < columns; ++j) given.expect_element(i, j);
+              for (std::size_t j = columns; j < columns + 2; ++j)
+                ASSERT_EQ(given.c[i * (columns + 2) + j], ProductCase::before);
+            }
+          }
+}
+
+/// A sequence's numbers must not depend on how many others are in its chunk.
+TEST_P(Kernels, ARowOfAProductHasTheSameBitsAmongOthers) {
+  FetchAhead ahead;
+  const std::size_t rows = 23, columns = 80, terms = 200;
+  ProductCase given({.rows = rows, .columns = columns, .terms = terms, .a_step = terms, .c_step = columns}, true);
+  product(given.shape, given.a.data(), given.b.data(), given.c.data(), ahead);
+  ProductShape one = given.shape;
+  one.rows = 1;
+  for (std::size_t i = 0; i < rows; ++i) {
+    std::vector<float> alone(columns);
+    product(one, given.a.data() + i * terms, given.b.data(), alone.data(), ahead);
+    for (std::size_t j = 0; j < columns; ++j) ASSERT_EQ(alone[j], given.c[i * columns + j]) << i << ", " << j;
+  }
+}
+
+TEST_P(Kernels, PackingTransposes) {
+  const std::size_t rows = 80, columns = 36;
+  std::vector<float> from(rows * columns), to(packed_size(columns, rows), nan);
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<float>(i);
+  pack_transposed(rows, columns, from.data(), to.data());
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t c = 0; c < columns; ++c)
+      ASSERT_EQ(to[r / panel_width * columns * panel_width + c * panel_width + r % panel_width], from[r * columns + c]);
+}
+
+TEST(FetchingAhead, GivesRegionsLineByLineInTheOrderOfNeed) {
+  std::vector<float> first(40), second(16);
+  FetchAhead ahead;
+  ahead.add(first.data(), first.size());
+  ahead.add(second.data(), second.size());
+  const auto expect = [&](std::size_t most, const float* from, std::size_t count) {
+    const FetchAhead::Lines lines = ahead.take(most);
+    EXPECT_EQ(lines.first, from);
+    EXPECT_EQ(lines.count, count);
+  };
+  expect(2, first.data(), 2);
+  expect(5, first.data() + 32, 1);
+  expect(5, second.data(), 1);
+  expect(5, nullptr, 0);
+  // What does not fit in any more is left out, not written over.
+  for (int i = 0; i < 100; ++i) ahead.add(first.data(), first.size());
+  ahead.restart();
+  expect(1, nullptr, 0);
+  ahead.add(second.data(), second.size());
+  expect(1, second.data(), 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Levels, Kernels, ::testing::ValuesIn(simd_levels()), [](const auto& test) {

@@ -33,7 +33,7 @@ class BufferSizes {
   double all_but_logits() const {
     double bytes = 3 * piece(stream_);  // gradient, and the two terms that watchers see
     bytes += 4 * piece(sizes_.chunk_rows * sizes_.width) + 2 * piece(sizes_.chunk_rows * sizes_.widest_inner);
-    bytes += piece(attention(1).scratch_size());
+    bytes += piece(attention(1).scratch_size()) + piece(sizes_.packed);
     bytes += piece(stream_) + (has_embedding_norm(model_) ? piece(2 * rows_) + piece(stream_) : 0);
     if (has_final_norm(model_)) bytes += piece(2 * rows_) + piece(stream_);
     return bytes + kept_blocks();

@@ -62,7 +62,7 @@ FusedSubLayer::FusedSubLayer(const Config& config, const ParameterStore& store, 
 
 Stream FusedSubLayer::forward(const Stream& input, const Pass& pass, Inside* inside) {
   workspace_->set_batch(pass.batch->inputs);
-  branch_->begin(*pass.batch);
+  branch_->begin_forward(*pass.batch);
   input_ = input.x;
   fixed_factor_ =
       constant_branch_ * static_cast<float>(branch_factor(model_) * branch_warmup_factor(model_, pass.step, block_));
@@ -90,12 +90,11 @@ const float* FusedSubLayer::transform(const Chunk& chunk, const float* z, float*
   const std::size_t at = chunk.first_row * width_;
   const Parameter& bias = branch_->out_bias();
   f = term_ != nullptr ? term_ + at : workspace_->branch;
-  if (!norm_branch_ && term_ == nullptr) {
-    branch_->forward(chunk, z, f);
-    return bias.value;
-  }
+  branch_->inner(chunk, z);
+  fetch_after_forward(chunk);
   float* const raw = norm_branch_ ? before_norm_branch_ + at : f;
-  branch_->forward(chunk, z, raw);
+  branch_->out(chunk, raw);
+  if (!norm_branch_ && term_ == nullptr) return bias.value;
   if (bias) add_bias(chunk.rows, width_, bias.value, raw);
   if (norm_branch_) norm_branch_.forward(chunk, raw, f);
   return nullptr;
@@ -119,6 +118,30 @@ void FusedSubLayer::forward(const Chunk& chunk) {
   if (norm_out_) norm_out_.forward(chunk, y, output);
 }
 
+void FusedSubLayer::fetch_after_forward(const Chunk& chunk) const {
+  FetchAhead& ahead = workspace_->ahead;
+  ahead.restart();
+  ahead.add((norm_out_ ? sum_ : output_).data() + chunk.first_row * width_, chunk.rows * width_);
+  if (const Chunk following = workspace_->chunk_after(chunk); following.rows > 0)
+    return branch_->fetch_written(following);
+  if (next_ == nullptr) return;
+  next_->branch_->fetch_weights();
+  next_->branch_->fetch_written(workspace_->first_chunk());
+}
+
+void FusedSubLayer::fetch_after_backward(const Chunk& chunk) const {
+  if (const Chunk following = workspace_->chunk_after(chunk); following.rows > 0) return fetch_kept(following);
+  if (previous_ != nullptr) previous_->fetch_kept(workspace_->first_chunk());
+}
+
+void FusedSubLayer::fetch_kept(const Chunk& chunk) const {
+  if (!input_.defined()) return;  // under recompute, its forward pass comes again
+  const std::size_t at = chunk.first_row * width_, count = chunk.rows * width_;
+  workspace_->ahead.add(input_.data_ptr<float>() + at, count);
+  if (norm_out_) workspace_->ahead.add(sum_.data() + at, count);
+  branch_->fetch_kept(chunk);
+}
+
 void FusedSubLayer::fill(Inside& inside) {
   const auto tensor = [&](StreamBuffer& buffer) {
     return buffer.tensor(workspace_->batch_sequences(), workspace_->batch_tokens());
@@ -136,6 +159,7 @@ void FusedSubLayer::fill(Inside& inside) {
 Stream FusedSubLayer::backward(const Stream& output_gradient) {
   float* const gradient = workspace_->take_gradient(output_gradient.x);
   scalar_gradient_ = 0;
+  branch_->begin_backward();
   workspace_->for_each_chunk([&](const Chunk& chunk) { backward(chunk, gradient + chunk.first_row * width_); });
   if (learned_) *learned_.gradient += static_cast<float>(scalar_gradient_);
   input_.reset();
@@ -162,7 +186,10 @@ void FusedSubLayer::backward(const Chunk& chunk, float* gradient) {
 
   const float* const z = entering(chunk, x, /*again=*/true);
   float* const dz = workspace_->branch;
-  branch_->backward(chunk, z, df, dz);
+  workspace_->ahead.restart();
+  branch_->out_backward(chunk, df);
+  fetch_after_backward(chunk);
+  branch_->inner_backward(chunk, z, dz);
   if (norm_in_)
     norm_in_.backward(chunk, dz, x, skip_factor_, gradient);
   else

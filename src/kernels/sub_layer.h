@@ -24,6 +24,12 @@ class FusedSubLayer final : public Segment {
   Stream forward(const Stream& input, const Pass& pass, Inside* inside) override;
   Stream backward(const Stream& output_gradient) override;
 
+  /// `next` runs after this one, on the way back before it: each fetches ahead for the other.
+  void set_next(FusedSubLayer& next) {
+    next_ = &next;
+    next.previous_ = this;
+  }
+
  private:
   bool has_skip() const { return skip_factor_ != 0; }
   /// What F reads: x itself, or in `normed` of the workspace. `again`: the statistics are known.
@@ -33,11 +39,16 @@ class FusedSubLayer final : public Segment {
   void forward(const Chunk& chunk);
   void backward(const Chunk& chunk, float* gradient);
   void fill(Inside& inside);
+  /// Says what to fetch while the last products of a chunk run: what comes behind it, in this sub-layer or the next.
+  void fetch_after_forward(const Chunk& chunk) const;
+  void fetch_after_backward(const Chunk& chunk) const;
+  void fetch_kept(const Chunk& chunk) const;
 
   const ModelConfig model_;
   std::shared_ptr<Workspace> workspace_;
   std::int64_t block_;
   std::size_t width_;
+  const FusedSubLayer *previous_ = nullptr, *next_ = nullptr;
 
   NormSlot norm_in_, norm_branch_, norm_out_;
   float input_scale_;

@@ -4,15 +4,26 @@
 #include <stdexcept>
 
 #include "kernels/attention.h"
+#include "kernels/linear_map.h"
 #include "model/memory_estimate.h"
 
 namespace gradflow {
 namespace {
 
-std::size_t inner_width(const Config& config) {
-  const auto width = static_cast<std::size_t>(config.model.width);
-  return std::max({3 * width, static_cast<std::size_t>(config.model.ffn_width.value()),
-                   static_cast<std::size_t>(config.data.vocabulary.value())});
+struct Widths {
+  explicit Widths(const Config& config)
+      : stream(static_cast<std::size_t>(config.model.width)),
+        inner(static_cast<std::size_t>(config.model.ffn_width.value())),
+        classes(static_cast<std::size_t>(config.data.vocabulary.value())) {}
+  std::size_t stream, inner, classes;
+};
+
+std::size_t widest_step(const Widths& w) { return std::max({3 * w.stream, wide_step(w.inner), w.classes}); }
+
+std::size_t most_packed(const Widths& w) {
+  const auto attention = LinearMap::packed_size(w.stream, 3 * w.stream) + LinearMap::packed_size(w.stream, w.stream);
+  const auto ffn = LinearMap::packed_size(w.stream, w.inner) + LinearMap::packed_size(w.inner, w.stream);
+  return std::max({attention, ffn, LinearMap::packed_size(w.stream, w.classes)});
 }
 
 /// Rows for which what a sub-layer works on stays in a second-level cache of 1 to 2 MB. Fewer make the products slow,
@@ -40,7 +51,8 @@ WorkspaceSizes::WorkspaceSizes(const Config& config, const Layout& layout)
       rows(sequences * tokens),
       width(static_cast<std::size_t>(config.model.width)),
       chunk_rows(std::min(rows, rows_of_chunk(config))),
-      widest_inner(inner_width(config)),
+      widest_inner(widest_step(Widths(config))),
+      packed(most_packed(Widths(config))),
       recompute_group(config.compute.recompute ? gradflow::recompute_group(config, layout) : 0) {}
 
 float* KeptBuffers::floats(const std::string& name, std::size_t count) {
@@ -65,6 +77,7 @@ Workspace::Workspace(const Config& config)
                              .heads = static_cast<std::size_t>(config.model.heads),
                              .causal = config.model.causal};
   attention = floats(shape.scratch_size());
+  packed_weights = floats(packed);
 }
 
 void Workspace::set_batch(const at::Tensor& tokens_of_batch) {

@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "config/placements.h"
 #include "kernels/arena.h"
+#include "kernels/fetch_ahead.h"
 #include "model/layout.h"
 #include "model/parameter_store.h"
 #include "model/segment.h"
@@ -46,11 +47,16 @@ struct WorkspaceSizes {
 
   const std::size_t sequences, tokens, rows, width;
   const std::size_t chunk_rows;    ///< at most
-  const std::size_t widest_inner;  ///< of q, k and v together, the feed-forward network, the logits
+  const std::size_t widest_inner;  ///< step of the widest of q, k and v together, feed-forward network, logits
+  const std::size_t packed;        ///< floats for the weights of one segment, arranged for its products
   /// Blocks whose sub-layers keep something at the same time under recompute, where block l shares its buffers with
   /// block l + recompute_group; 0: without, every block has its own.
   const std::int64_t recompute_group;
 };
+
+/// Floats from row to row of a buffer `inner` wide that products read by columns: with a multiple of 512 bytes these
+/// columns would share few sets of the first-level cache and drive each other out.
+constexpr std::size_t wide_step(std::size_t inner) { return inner % 128 == 0 ? inner + 16 : inner; }
 
 class Workspace;
 
@@ -80,14 +86,14 @@ class Workspace : public WorkspaceSizes {
   std::size_t batch_tokens() const { return batch_tokens_; }
   std::size_t batch_rows() const { return batch_sequences_ * batch_tokens_; }
 
+  /// Of the micro-batch.
+  Chunk first_chunk() const { return chunk_from(0); }
+  /// Without rows behind the last.
+  Chunk chunk_after(const Chunk& chunk) const { return chunk_from(chunk.first_sequence + chunk.sequences); }
   /// Calls body(chunk) for each chunk of the micro-batch.
   template <class Body>
   void for_each_chunk(const Body& body) const {
-    const std::size_t together = std::max<std::size_t>(1, chunk_rows / batch_tokens_);
-    for (std::size_t s = 0; s < batch_sequences_; s += together) {
-      const std::size_t count = std::min(together, batch_sequences_ - s);
-      body(Chunk{s * batch_tokens_, s, count, count * batch_tokens_});
-    }
+    for (Chunk chunk = first_chunk(); chunk.rows > 0; chunk = chunk_after(chunk)) body(chunk);
   }
 
   float* floats(std::size_t count) { return arena_.floats(count); }
@@ -106,12 +112,22 @@ class Workspace : public WorkspaceSizes {
   // What a watcher wants to see and nobody else: the two terms of the residual sum.
   StreamBuffer shown_skip, shown_branch;
 
+  FetchAhead ahead;
+
   // Of one chunk.
   float *normed, *branch, *branch_gradient, *inner_gradient;  // [chunk_rows, width]
-  float *wide, *wide_gradient;                                // [chunk_rows, widest inner width]
+  float *wide, *wide_gradient;                                // [chunk_rows, widest_inner]
   float* attention;                                           // scratch of the attention kernels
 
+  float* packed_weights;  // of the segment that runs
+
  private:
+  Chunk chunk_from(std::size_t sequence) const {
+    const std::size_t together = std::max<std::size_t>(1, chunk_rows / batch_tokens_);
+    const std::size_t count = std::min(together, batch_sequences_ - sequence);
+    return {sequence * batch_tokens_, sequence, count, count * batch_tokens_};
+  }
+
   std::map<std::tuple<std::int64_t, SubLayerKind, std::string>, float*> shared_;  // block modulo the group
   Arena arena_;
   std::size_t batch_sequences_ = 0, batch_tokens_ = 0;
