@@ -53,15 +53,12 @@ std::vector<std::unique_ptr<Segment>> make_fused_segments_in(const std::shared_p
   segments.push_back(make_fused_embedding(config, store, workspace));
   FusedSubLayer* last = nullptr;
   for (std::int64_t block = 1; block <= config.model.depth; ++block) {
-    const std::string prefix = "block." + std::to_string(block);
-    const auto add = [&](SubLayerKind kind, const char* part) {
-      auto made = std::make_unique<FusedSubLayer>(config, store, workspace, block, kind, prefix + part);
+    for (const SubLayerKind kind : {SubLayerKind::attention, SubLayerKind::ffn}) {
+      auto made = std::make_unique<FusedSubLayer>(config, store, workspace, block, kind, segments.size());
       if (last != nullptr) last->set_next(*made);
       last = made.get();
       segments.push_back(std::move(made));
-    };
-    add(SubLayerKind::attention, ".attention");
-    add(SubLayerKind::ffn, ".ffn");
+    }
   }
   if (has_final_norm(config.model)) segments.push_back(make_fused_final_norm(config, store, workspace));
   segments.push_back(make_fused_head(config, store, workspace));

@@ -6,7 +6,6 @@
 #include "kernels/activation.h"
 #include "kernels/attention.h"
 #include "kernels/elementwise.h"
-#include "kernels/linear_map.h"
 
 namespace gradflow {
 namespace {
@@ -91,11 +90,17 @@ class AttentionBranch final : public Branch {
 
   void inner_backward(const Chunk& chunk, const float* z, float* dz) override {
     bool first = true;
-    for (const Projection& p : projections_) {
+    for (Projection& p : projections_) {
       const Rows<const float> gradient{workspace_.wide_gradient + p.first_column, 3 * width_};
       p.map.add_weight_gradient(chunk.rows, gradient, {z, width_});
       p.map.input_gradient(chunk.rows, gradient, {dz, width_}, !std::exchange(first, false));
     }
+  }
+
+  std::vector<LinearMap*> maps() override {
+    std::vector<LinearMap*> all{&out_};
+    for (Projection& p : projections_) all.push_back(&p.map);
+    return all;
   }
 
   void fetch_weights() const override {
@@ -194,6 +199,8 @@ class FeedForwardBranch final : public Branch {
     in_.add_weight_gradient(chunk.rows, gradient, {z, width_});
     in_.input_gradient(chunk.rows, gradient, {dz, width_});
   }
+
+  std::vector<LinearMap*> maps() override { return {&in_, &out_}; }
 
   void fetch_weights() const override {
     in_.fetch_weight();

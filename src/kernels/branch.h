@@ -2,9 +2,11 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "config/config.h"
 #include "config/placements.h"
+#include "kernels/linear_map.h"
 #include "kernels/workspace.h"
 
 namespace gradflow {
@@ -26,6 +28,9 @@ class Branch {
   virtual void out_backward(const Chunk& chunk, const float* df) = 0;
   /// From there to dz; z is what `inner` was given. Adds the gradients of its maps.
   virtual void inner_backward(const Chunk& chunk, const float* z, float* dz) = 0;
+
+  /// All maps, whose weights are all parameters of the branch but its biases.
+  virtual std::vector<LinearMap*> maps() = 0;
 
   // Fetched ahead, in the order of need: what a pass forward reads; what it writes for a chunk; what the way back
   // through a chunk reads.

@@ -1,5 +1,8 @@
 #include "kernels/linear_map.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "kernels/product.h"
 
 extern "C" {
@@ -74,8 +77,9 @@ void LinearMap::input_gradient(std::size_t rows, Rows<const float> dy, Rows<floa
           dy.first, one_panel ? weight_.value : packed_, dx.first, *ahead_);
 }
 
-void LinearMap::add_weight_gradient(std::size_t rows, Rows<const float> dy, Rows<const float> x) const {
-  if (packed_ == nullptr) return blas('N', 'T', in_, out_, rows, x, dy, 1, {weight_.gradient, in_});
+void LinearMap::add_weight_gradient(std::size_t rows, Rows<const float> dy, Rows<const float> x) {
+  const bool add = !std::exchange(set_gradient_, false);
+  if (packed_ == nullptr) return blas('N', 'T', in_, out_, rows, x, dy, add ? 1 : 0, {weight_.gradient, in_});
   product({.rows = out_,
            .columns = in_,
            .terms = rows,
@@ -84,7 +88,7 @@ void LinearMap::add_weight_gradient(std::size_t rows, Rows<const float> dy, Rows
            .b_step = x.step,
            .b_panel = panel_width,
            .c_step = in_,
-           .add = true},
+           .add = add},
           dy.first, x.first, weight_.gradient, *ahead_);
 }
 

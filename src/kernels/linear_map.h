@@ -31,8 +31,11 @@ class LinearMap {
   void forward(std::size_t rows, Rows<const float> x, Rows<float> y) const;
   /// dx = dy·W, or dx += dy·W.
   void input_gradient(std::size_t rows, Rows<const float> dy, Rows<float> dx, bool add = false) const;
-  /// dW += dyᵀ·x.
-  void add_weight_gradient(std::size_t rows, Rows<const float> dy, Rows<const float> x) const;
+  /// dW += dyᵀ·x; in the first call after `set_gradient`, dW = dyᵀ·x.
+  void add_weight_gradient(std::size_t rows, Rows<const float> dy, Rows<const float> x);
+  void set_gradient() { set_gradient_ = true; }
+  /// Whether `of` lies in dW: three matrices of the store can be one map.
+  bool has_gradient(const float* of) const { return of >= weight_.gradient && of < weight_.gradient + in_ * out_; }
 
   void fetch_weight() const { ahead_->add(weight_.value, in_ * out_); }
   void fetch_weight_gradient() const { ahead_->add(weight_.gradient, in_ * out_); }
@@ -42,6 +45,7 @@ class LinearMap {
   std::size_t in_ = 0, out_ = 0;
   float* packed_ = nullptr;  // null: by the BLAS
   FetchAhead* ahead_ = nullptr;
+  bool set_gradient_ = false;
 };
 
 }  // namespace gradflow

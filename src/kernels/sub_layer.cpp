@@ -1,5 +1,8 @@
 #include "kernels/sub_layer.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <utility>
@@ -23,8 +26,9 @@ double constant_skip_scale(const ModelConfig& model, SkipScale scale) {
 }  // namespace
 
 FusedSubLayer::FusedSubLayer(const Config& config, const ParameterStore& store, std::shared_ptr<Workspace> workspace,
-                             std::int64_t block, SubLayerKind kind, const std::string& prefix)
+                             std::int64_t block, SubLayerKind kind, std::size_t segment)
     : model_(config.model), workspace_(std::move(workspace)), block_(block), width_(workspace_->width) {
+  const std::string prefix = fmt::format("block.{}.{}", block, kind == SubLayerKind::attention ? "attention" : "ffn");
   const SubLayerPlan& plan = sub_layer_plan(model_, block, kind);
   const std::size_t rows = workspace_->rows;
   KeptBuffers kept(*workspace_, block, kind);
@@ -53,6 +57,13 @@ FusedSubLayer::FusedSubLayer(const Config& config, const ParameterStore& store, 
   }
   skip_factor_ = static_cast<float>(skip);
   branch_ = make_branch(config, store, *workspace_, kept, kind, prefix);
+  maps_ = branch_->maps();
+  for (std::size_t e = store.first_entry(segment); e < store.first_entry(segment + 1); ++e) {
+    const ParameterStore::Entry& entry = store.entries()[e];
+    const std::span gradient(Parameter(store, entry.name).gradient, static_cast<std::size_t>(entry.size));
+    if (std::ranges::none_of(maps_, [&](const LinearMap* map) { return map->has_gradient(gradient.data()); }))
+      other_gradients_.push_back(gradient);
+  }
 
   output_ = kept.stream("output");
   if (norm_out_) sum_ = kept.stream("sum");
@@ -154,6 +165,12 @@ void FusedSubLayer::fill(Inside& inside) {
   if (shown_ != Terms::tensors) return;
   inside.skip = skip_factor_ == 1 ? input_ : tensor(workspace_->shown_skip);
   inside.branch = tensor(workspace_->shown_branch);
+}
+
+bool FusedSubLayer::set_gradients() {
+  for (LinearMap* map : maps_) map->set_gradient();
+  for (const std::span<float> gradient : other_gradients_) std::ranges::fill(gradient, 0.0f);
+  return true;
 }
 
 Stream FusedSubLayer::backward(const Stream& output_gradient) {

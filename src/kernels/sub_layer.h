@@ -1,7 +1,8 @@
 #pragma once
 
 #include <memory>
-#include <string>
+#include <span>
+#include <vector>
 
 #include "config/config.h"
 #include "config/placements.h"
@@ -18,11 +19,13 @@ namespace gradflow {
 /// through it in chunks of whole sequences.
 class FusedSubLayer final : public Segment {
  public:
+  /// `segment`: its place in the layout.
   FusedSubLayer(const Config& config, const ParameterStore& store, std::shared_ptr<Workspace> workspace,
-                std::int64_t block, SubLayerKind kind, const std::string& prefix);
+                std::int64_t block, SubLayerKind kind, std::size_t segment);
 
   Stream forward(const Stream& input, const Pass& pass, Inside* inside) override;
   Stream backward(const Stream& output_gradient) override;
+  bool set_gradients() override;
 
   /// `next` runs after this one, on the way back before it: each fetches ahead for the other.
   void set_next(FusedSubLayer& next) {
@@ -56,6 +59,8 @@ class FusedSubLayer final : public Segment {
   float constant_branch_ = 1;  // what multiplies f beside the learned scalar and the warm-up
   Parameter learned_;          // the learned scalar, if any
   std::unique_ptr<Branch> branch_;
+  std::vector<LinearMap*> maps_;                   // of the branch
+  std::vector<std::span<float>> other_gradients_;  // of biases, norms and scalars
 
   StreamBuffer output_;
   StreamBuffer sum_;  // y, where norm_out reads it

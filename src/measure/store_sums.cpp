@@ -77,16 +77,16 @@ void GradientsInPassing::micro_batch(bool first, bool last) {
   if (last_) sums_ = no_sums(store_);
 }
 
-void GradientsInPassing::before_backward(std::size_t segment) {
-  if (!first_ || segment == 0) return;
+void GradientsInPassing::before_backward(std::size_t index, Segment& segment) {
+  if (!first_ || index == 0) return;
   const PhaseScope phase(Phase::gradient_norms);
-  store_.zero_gradients(segment);
+  if (!segment.set_gradients()) store_.zero_gradients(index);
 }
 
-void GradientsInPassing::after_backward(std::size_t segment) {
+void GradientsInPassing::after_backward(std::size_t index) {
   if (!last_) return;
   const PhaseScope phase(Phase::gradient_norms);
-  sum_cpu_gradients(store_, store_.first_entry(segment), store_.first_entry(segment + 1), sums_);
+  sum_cpu_gradients(store_, store_.first_entry(index), store_.first_entry(index + 1), sums_);
 }
 
 GradientSums GradientsInPassing::take() { return counted(std::move(sums_)); }

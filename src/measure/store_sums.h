@@ -24,17 +24,17 @@ struct GradientSums {
 /// step takes `gradient_sums_on_device` and reads them with its other numbers.
 GradientSums gradient_sums(ParameterStore& store);
 
-/// The same on the CPU, segment by segment while the micro-batches of a step pass backward: set to zero before the
-/// first adds to them and summed after the last, each time while the cache holds them. Over the whole buffer of a deep
-/// stack the two passes would go to memory, for a tenth of the step.
+/// The same on the CPU, segment by segment while the micro-batches of a step pass backward: set by the first, or zeroed
+/// before it adds to them, and summed after the last, each time while the cache holds them. Over the whole buffer of a
+/// deep stack the two passes would go to memory, for a tenth of the step.
 class GradientsInPassing final : public GradientKeeper {
  public:
   explicit GradientsInPassing(ParameterStore& store);
 
   /// The backward pass of the step's first micro-batch follows, of its last, or of both.
   void micro_batch(bool first, bool last);
-  void before_backward(std::size_t segment) override;
-  void after_backward(std::size_t segment) override;
+  void before_backward(std::size_t index, Segment& segment) override;
+  void after_backward(std::size_t index) override;
   /// What `gradient_sums` would give, once the last has passed.
   GradientSums take();
 

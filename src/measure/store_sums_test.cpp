@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "kernels/backend.h"
 #include "measure/readout.h"
 #include "testing/training.h"
 
@@ -44,12 +45,22 @@ TEST(ParameterStore, NamesAreViewsAndTheGapsStayZero) {
 }
 
 TEST(GradientSums, MadeInPassingAreThoseOfTheWholeBuffer) {
-  for (const bool tied : {false, true}) {
+  struct Case {
+    Backend backend;
+    bool tied;
+    std::int64_t width;  // 16: products of our own; 6: by the BLAS, and q, k and v are three maps
+  };
+  for (const Case& c : {Case{Backend::aten, false, 16}, Case{Backend::aten, true, 16}, Case{Backend::fused, false, 16},
+                        Case{Backend::fused, true, 16}, Case{Backend::fused, false, 6}}) {
+    SCOPED_TRACE(::testing::Message() << name_of(c.backend) << ", width " << c.width << ", tied " << c.tied);
     Config config = testing::tiny_config();
-    config.model.tie_embeddings = tied;
+    config.model.tie_embeddings = c.tied;
+    config.model.width = c.width;
+    config.compute.backend = c.backend;
+    config = resolved(config);
     const auto data = make_source(config);
     const Batch batches[] = {data->training_batch(1, 0), data->training_batch(1, 1)};
-    Stack stack(config, at::kCPU);
+    Stack stack(config, at::kCPU, segment_factory(config, at::kCPU));
     ParameterStore& store = stack.store();
     store.zero_gradients();
     for (const Batch& batch : batches) {

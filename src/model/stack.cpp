@@ -87,7 +87,7 @@ void Stack::backward(const Pass& pass, double factor, Watchers watchers, Gradien
       run_again(kept_from, s, again);
     }
     for (Watcher* watcher : watchers) watcher->gradient_arrived(s, gradient);
-    if (keeper != nullptr) keeper->before_backward(s);
+    if (keeper != nullptr) keeper->before_backward(s, *segments_[s]);
     gradient = segments_[s]->backward(gradient);
     if (keeper != nullptr) keeper->after_backward(s);
     if (!again.taps.skip_gradient) continue;

@@ -40,8 +40,8 @@ using Watchers = std::span<Watcher* const>;
 class GradientKeeper {
  public:
   virtual ~GradientKeeper() = default;
-  virtual void before_backward(std::size_t segment) = 0;
-  virtual void after_backward(std::size_t segment) = 0;
+  virtual void before_backward(std::size_t index, Segment& segment) = 0;
+  virtual void after_backward(std::size_t index) = 0;
 };
 
 /// Makes the segments of a stack, in the order of `make_layout(config).segments`, on the parameters of `store`, which
