@@ -137,6 +137,44 @@ TEST_P(Kernels, NormOfALargeMeanKeepsTheDeviations) {
   EXPECT_NEAR(y[1], (1 - mean) / deviation, 2e-3);
 }
 
+/// Rows are taken four at a time: each must have the bits that it has alone, in both directions.
+TEST_P(Kernels, ARowOfANormHasTheSameBitsAmongOthers) {
+  const std::size_t rows = 23, width = 37;
+  for (const bool centred : {true, false}) {
+    const NormShape shape{.rows = rows, .width = width, .centred = centred, .scale = 0.7f};
+    NormShape one = shape;
+    one.rows = 1;
+    std::vector<float> x(rows * width), dy(x.size()), gain(width), bias(width);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      x[i] = std::sin(static_cast<float>(i)) + 0.3f;
+      dy[i] = std::cos(0.7f * static_cast<float>(i));
+    }
+    for (std::size_t i = 0; i < width; ++i) {
+      gain[i] = 1 + 0.01f * static_cast<float>(i);
+      bias[i] = 0.1f * static_cast<float>(i);
+    }
+    struct Results {
+      std::vector<float> y, again, dx, statistics, gain_gradient, bias_gradient;
+      bool operator==(const Results&) const = default;
+    };
+    const auto results_of = [&](const NormShape& s, std::size_t calls) {
+      Results r{std::vector<float>(x.size()), std::vector<float>(x.size()), dy,
+                std::vector<float>(2 * rows), std::vector<float>(width),    std::vector<float>(width)};
+      for (std::size_t call = 0; call < calls; ++call) {
+        const std::size_t at = call * width;
+        norm_forward(s, x.data() + at, gain.data(), bias.data(), r.y.data() + at, r.statistics.data() + 2 * call);
+        norm_again(s, x.data() + at, r.statistics.data() + 2 * call, gain.data(), bias.data(), r.again.data() + at);
+        norm_backward(s, r.dx.data() + at, x.data() + at, r.statistics.data() + 2 * call, gain.data(), 0.5f,
+                      r.dx.data() + at, r.gain_gradient.data(), r.bias_gradient.data());
+      }
+      return r;
+    };
+    const Results together = results_of(shape, 1);
+    EXPECT_EQ(together.y, together.again);
+    EXPECT_TRUE(together == results_of(one, rows)) << "centred " << centred;
+  }
+}
+
 TEST_P(Kernels, NothingIsWrittenBehindARow) {
   // Five elements fill no vector; what follows them must stay.
   const std::vector<float> x(6, 1);

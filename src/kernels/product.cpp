@@ -118,8 +118,8 @@ void PackTransposed(std::size_t rows, std::size_t columns, const float* from, fl
   for (std::size_t first = 0; first < rows; first += panel_width, to += columns * panel_width) {
     const std::size_t width = std::min(panel_width, rows - first);
     for (std::size_t c = 0; c < columns; c += 4)
-      for (std::size_t r = 0; r < width; r += 4)
-        transpose_four(from + (first + r) * columns + c, columns, to + c * panel_width + r, panel_width);
+      for (std::size_t r = 0; r < width; r += lane_count)
+        transpose_four_columns(from + (first + r) * columns + c, columns, to + c * panel_width + r, panel_width);
   }
 }
 

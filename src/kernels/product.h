@@ -35,7 +35,7 @@ constexpr std::size_t packed_size(std::size_t rows, std::size_t columns) {
 }
 /// `from` [rows, columns] in panels. Columns are a multiple of 16.
 void pack(std::size_t rows, std::size_t columns, const float* from, float* to);
-/// fromᵀ [columns, rows] in panels. Rows and columns are multiples of 4.
+/// fromᵀ [columns, rows] in panels. Rows are a multiple of 16, columns of 4.
 void pack_transposed(std::size_t rows, std::size_t columns, const float* from, float* to);
 
 }  // namespace gradflow
