@@ -20,6 +20,7 @@ struct AttentionShape {
   /// Floats of working memory, 64-byte aligned.
   std::size_t scratch_size() const;
   std::size_t padded_tokens() const { return (tokens + 15) / 16 * 16; }
+  std::size_t padded_head_width() const { return head_width() <= 8 ? 8 : (head_width() + 15) / 16 * 16; }
 };
 
 /// The biases of q, k and v, [width] each; all null: none.

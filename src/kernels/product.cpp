@@ -19,13 +19,11 @@ namespace {
 
 // A tile of c stays in registers while the terms pass by: for each of them a row of b is read once, and an element of a
 // once for each row of the tile. Tiles are as large as the register file allows beside these operands.
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL || HWY_ARCH_ARM
-constexpr std::size_t most_vectors = 4;
-constexpr std::size_t tile_rows(std::size_t vectors) { return vectors == 4 ? 6 : vectors == 3 ? 8 : 12; }
-#else
-constexpr std::size_t most_vectors = 2;
-constexpr std::size_t tile_rows(std::size_t vectors) { return vectors == 2 ? 6 : 12; }
-#endif
+constexpr std::size_t most_vectors = registers == 32 ? 4 : 2;
+constexpr std::size_t tile_rows(std::size_t vectors) {
+  if (registers == 32) return vectors == 4 ? 6 : vectors == 3 ? 8 : 12;
+  return vectors == 2 ? 6 : 12;
+}
 
 /// A panel of b with as many terms, 32 kB, leaves room for the rest in a first-level cache of 48 kB.
 constexpr std::size_t terms_together = 128;
@@ -77,20 +75,18 @@ void tiles(const ProductShape& s, const float* a, const float* b, float* c, Fetc
   tiles_of(std::integral_constant<std::size_t, 1>());
 }
 
-template <bool a_transposed>
+template <bool a_transposed, std::size_t most = most_vectors>
 void panel(const ProductShape& s, std::size_t width, const float* a, const float* b, float* c, FetchAhead& ahead) {
   for (std::size_t left = width / lane_count; left > 0;) {
     // Of even width: 6 vectors are 3 and 3, not 4 and 2.
-    const std::size_t pieces = (left + most_vectors - 1) / most_vectors;
+    const std::size_t pieces = (left + most - 1) / most;
     const std::size_t vectors = (left + pieces - 1) / pieces;
-    switch (vectors) {
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL || HWY_ARCH_ARM
-      case 4: tiles<4, a_transposed>(s, a, b, c, ahead); break;
-      case 3: tiles<3, a_transposed>(s, a, b, c, ahead); break;
-#endif
-      case 2: tiles<2, a_transposed>(s, a, b, c, ahead); break;
-      default: tiles<1, a_transposed>(s, a, b, c, ahead); break;
+    if constexpr (most == 4) {
+      if (vectors == 4) tiles<4, a_transposed>(s, a, b, c, ahead);
+      if (vectors == 3) tiles<3, a_transposed>(s, a, b, c, ahead);
     }
+    if (vectors == 2) tiles<2, a_transposed>(s, a, b, c, ahead);
+    if (vectors == 1) tiles<1, a_transposed>(s, a, b, c, ahead);
     b += vectors * lane_count;
     c += vectors * lane_count;
     left -= vectors;
@@ -118,8 +114,11 @@ void PackTransposed(std::size_t rows, std::size_t columns, const float* from, fl
   for (std::size_t first = 0; first < rows; first += panel_width, to += columns * panel_width) {
     const std::size_t width = std::min(panel_width, rows - first);
     for (std::size_t c = 0; c < columns; c += 4)
-      for (std::size_t r = 0; r < width; r += lane_count)
-        transpose_four_columns(from + (first + r) * columns + c, columns, to + c * panel_width + r, panel_width);
+      for (std::size_t r = 0; r < width; r += lane_count) {
+        Vector v[4];
+        load_four(from + (first + r) * columns + c, columns, v);
+        for (std::size_t i = 0; i < 4; ++i) hn::StoreU(v[i], Tag(), to + (c + i) * panel_width + r);
+      }
   }
 }
 

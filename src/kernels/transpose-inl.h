@@ -16,41 +16,61 @@ namespace gradflow {
 namespace HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
-/// Four floats of every fourth row side by side.
+/// Four floats of every fourth row from the first on, each in a block of four lanes.
 template <class D>
-HWY_INLINE hn::Vec<D> every_fourth_row(D d, const float* from, std::size_t step) {
+HWY_INLINE hn::Vec<D> load_blocks(D d, const float* from, std::size_t step) {
   if constexpr (hn::MaxLanes(D()) == 4) {
     return hn::LoadU(d, from);
   } else {
     const hn::Half<D> half;
-    return hn::Combine(d, every_fourth_row(half, from + hn::MaxLanes(half) * step, step),
-                       every_fourth_row(half, from, step));
+    const float* const upper = from + hn::MaxLanes(half) * step;
+    return hn::Combine(d, load_blocks(half, upper, step), load_blocks(half, from, step));
   }
+}
+
+template <class D>
+HWY_INLINE void store_blocks(D d, hn::Vec<D> v, float* to, std::size_t step) {
+  if constexpr (hn::MaxLanes(D()) == 4) {
+    hn::StoreU(v, d, to);
+  } else {
+    const hn::Half<D> half;
+    store_blocks(half, hn::LowerHalf(half, v), to, step);
+    store_blocks(half, hn::UpperHalf(half, v), to + hn::MaxLanes(half) * step, step);
+  }
+}
+
+/// Swaps rows and columns of the 4x4 matrix that the four vectors hold in each block of four lanes.
+HWY_INLINE void transpose_blocks(Vector (&v)[4]) {
+  const Tag d;
+  const hn::Repartition<double, Tag> pairs;
+  const auto low = hn::BitCast(pairs, hn::InterleaveLower(d, v[0], v[1]));
+  const auto high = hn::BitCast(pairs, hn::InterleaveUpper(d, v[0], v[1]));
+  const auto next_low = hn::BitCast(pairs, hn::InterleaveLower(d, v[2], v[3]));
+  const auto next_high = hn::BitCast(pairs, hn::InterleaveUpper(d, v[2], v[3]));
+  v[0] = hn::BitCast(d, hn::InterleaveLower(pairs, low, next_low));
+  v[1] = hn::BitCast(d, hn::InterleaveUpper(pairs, low, next_low));
+  v[2] = hn::BitCast(d, hn::InterleaveLower(pairs, high, next_high));
+  v[3] = hn::BitCast(d, hn::InterleaveUpper(pairs, high, next_high));
 }
 #endif
 
-/// Four columns of as many rows as a vector has lanes become four vectors: to[c·to_step + r] = from[r·from_step + c].
-HWY_INLINE void transpose_four_columns(const float* from, [[maybe_unused]] std::size_t from_step, float* to,
-                                       std::size_t to_step) {
+/// Four features of as many tokens as there are lanes, v[feature], from rows.
+HWY_INLINE void load_four(const float* rows, [[maybe_unused]] std::size_t step, Vector (&v)[4]) {
 #if HWY_TARGET == HWY_SCALAR
-  for (std::size_t c = 0; c < 4; ++c) to[c * to_step] = from[c];
+  for (std::size_t i = 0; i < 4; ++i) v[i] = hn::LoadU(Tag(), rows + i);
 #else
-  const Tag d;
-  const hn::Repartition<double, Tag> pairs;
-  // Squares of four by four, transposed side by side.
-  const auto rows = [&](std::size_t first)
-                        HWY_ATTR { return every_fourth_row(d, from + first * from_step, from_step); };
-  const Vector a = rows(0), b = rows(1), c = rows(2), e = rows(3);
-  const auto ab_low = hn::BitCast(pairs, hn::InterleaveLower(d, a, b));
-  const auto ab_high = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b));
-  const auto ce_low = hn::BitCast(pairs, hn::InterleaveLower(d, c, e));
-  const auto ce_high = hn::BitCast(pairs, hn::InterleaveUpper(d, c, e));
-  const auto store = [&](auto v, std::size_t column)
-                         HWY_ATTR { hn::StoreU(hn::BitCast(d, v), d, to + column * to_step); };
-  store(hn::InterleaveLower(pairs, ab_low, ce_low), 0);
-  store(hn::InterleaveUpper(pairs, ab_low, ce_low), 1);
-  store(hn::InterleaveLower(pairs, ab_high, ce_high), 2);
-  store(hn::InterleaveUpper(pairs, ab_high, ce_high), 3);
+  for (std::size_t i = 0; i < 4; ++i) v[i] = load_blocks(Tag(), rows + i * step, step);
+  transpose_blocks(v);
+#endif
+}
+
+/// The way back, into rows.
+HWY_INLINE void store_four(Vector (&v)[4], float* rows, [[maybe_unused]] std::size_t step) {
+#if HWY_TARGET == HWY_SCALAR
+  for (std::size_t i = 0; i < 4; ++i) hn::StoreU(v[i], Tag(), rows + i);
+#else
+  transpose_blocks(v);
+  for (std::size_t i = 0; i < 4; ++i) store_blocks(Tag(), v[i], rows + i * step, step);
 #endif
 }
 

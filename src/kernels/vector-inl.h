@@ -23,6 +23,12 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Tag = hn::CappedTag<float, 16>;
 using Vector = hn::Vec<Tag>;
 constexpr std::size_t lane_count = hn::MaxLanes(Tag());
+/// Vectors that the processor has names for.
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL || HWY_ARCH_ARM
+constexpr std::size_t registers = 32;
+#else
+constexpr std::size_t registers = 16;
+#endif
 
 /// How a whole vector is read and written.
 struct Whole {
