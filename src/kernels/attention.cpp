@@ -11,7 +11,7 @@
 #include <limits>
 #include <numbers>
 
-#include "kernels/prefetch.h"
+#include "kernels/fetch_ahead.h"
 #include "kernels/transpose-inl.h"
 #include "kernels/vector-inl.h"
 
@@ -340,11 +340,13 @@ void AttentionBackward(const AttentionShape& shape, const float* qkv, const Atte
   const std::size_t width = shape.width, row = 3 * width, of_sequence = shape.tokens * row;
   const float to_scores = 1 / std::sqrt(static_cast<float>(shape.head_width()));
   Head head(shape, scratch);
+  const std::size_t blocks = shape.heads * (head.padded_tokens / lane_count);
+  const std::size_t lines_of_block = of_sequence / (blocks * FetchAhead::line) + 1;
   for (std::size_t s = 0; s < shape.sequences; ++s) {
     const std::size_t keys = visible != nullptr ? static_cast<std::size_t>(visible[s]) : shape.tokens;
     // Heads read single lines of every row, which no processor foresees.
-    Prefetch following(qkv + (s + 1) * of_sequence, s + 1 < shape.sequences ? of_sequence : 0,
-                       shape.heads * (head.padded_tokens / lane_count));
+    FetchAhead following;
+    if (s + 1 < shape.sequences) following.add(qkv + (s + 1) * of_sequence, of_sequence);
     for (std::size_t h = 0; h < shape.heads; ++h) {
       const std::size_t column = h * head.width;
       const float* const of_head = qkv + s * shape.tokens * row + column;
@@ -359,7 +361,7 @@ void AttentionBackward(const AttentionShape& shape, const float* qkv, const Atte
       const float* const shift = statistics + (s * shape.heads + h) * 2 * head.padded_tokens;
       const float* const inverse = shift + head.padded_tokens;
       for (std::size_t first = 0; first < shape.tokens; first += lane_count) {
-        following.next();
+        following.fetch(lines_of_block);
         const Seen seen = keys_seen(shape, first, keys);
         block_scores(head, first, seen.end, head.key, head.query_t, head.scores);
         block_scores(head, first, seen.end, head.value, head.gradient_t, head.score_gradients);

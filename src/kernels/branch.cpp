@@ -24,10 +24,9 @@ class AttentionBranch final : public Branch {
         width_(workspace.width),
         heads_(static_cast<std::size_t>(config.model.heads)),
         causal_(config.model.causal) {
-    float* packed = workspace.packed_weights;
+    WeightRoom room(workspace);
     const auto map = [&](const Parameter& weight, std::size_t out) {
-      return LinearMap(weight, width_, out, std::exchange(packed, packed + LinearMap::packed_size(width_, out)),
-                       workspace.ahead);
+      return LinearMap(weight, width_, out, room, workspace.ahead);
     };
     out_ = map({store, prefix + ".out.weight"}, width_);
     out_bias_ = Parameter(store, prefix + ".out.bias");
@@ -162,11 +161,11 @@ class FeedForwardBranch final : public Branch {
         width_(workspace.width),
         inner_(static_cast<std::size_t>(config.model.ffn_width.value())),
         activation_(config.model.activation),
-        in_({store, prefix + ".in.weight"}, width_, inner_, workspace.packed_weights, workspace.ahead),
         in_bias_(store, prefix + ".in.bias"),
-        out_({store, prefix + ".out.weight"}, inner_, width_,
-             workspace.packed_weights + LinearMap::packed_size(width_, inner_), workspace.ahead),
         entering_(kept.floats("entering", workspace.rows * inner_)) {
+    WeightRoom room(workspace);
+    in_ = LinearMap({store, prefix + ".in.weight"}, width_, inner_, room, workspace.ahead);
+    out_ = LinearMap({store, prefix + ".out.weight"}, inner_, width_, room, workspace.ahead);
     out_bias_ = Parameter(store, prefix + ".out.bias");
   }
 
@@ -219,9 +218,8 @@ class FeedForwardBranch final : public Branch {
   Workspace& workspace_;
   std::size_t width_, inner_;
   Activation activation_;
-  LinearMap in_;
+  LinearMap in_, out_;
   Parameter in_bias_;
-  LinearMap out_;
   float* entering_;
   std::size_t step_ = wide_step(inner_);  // of what the activation gives, and of its gradient
 };

@@ -113,10 +113,12 @@ class FusedHead final : public Segment {
   FusedHead(const Config& config, const ParameterStore& store, std::shared_ptr<Workspace> workspace)
       : workspace_(std::move(workspace)),
         classes_(static_cast<std::size_t>(config.data.vocabulary.value())),
-        map_({store, config.model.tie_embeddings ? "embedding.weight" : "head.weight"}, workspace_->width, classes_,
-             workspace_->packed_weights, workspace_->ahead),
         logits_(workspace_->floats(workspace_->rows * classes_), classes_),
-        shifts_and_logs_(workspace_->floats(2 * workspace_->rows)) {}
+        shifts_and_logs_(workspace_->floats(2 * workspace_->rows)) {
+    WeightRoom room(*workspace_);
+    map_ = LinearMap({store, config.model.tie_embeddings ? "embedding.weight" : "head.weight"}, workspace_->width,
+                     classes_, room, workspace_->ahead);
+  }
 
   Stream forward(const Stream& input, const Pass& pass, Inside* inside) override {
     workspace_->set_batch(pass.batch->inputs);

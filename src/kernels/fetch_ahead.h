@@ -23,7 +23,7 @@ class FetchAhead {
 
   /// Forgets what has not been fetched.
   void restart() { next_ = end_ = 0; }
-  /// `count` floats from `from` on; left out where too much waits already.
+  /// `count` floats from `from` on; left out where so many regions were added since the restart that no room is left.
   void add(const float* from, std::size_t count) {
     if (end_ < regions_.size()) regions_[end_++] = {from, (count + line - 1) / line};
   }
@@ -36,6 +36,16 @@ class FetchAhead {
     region.count -= taken.count;
     if (region.count == 0) ++next_;
     return taken;
+  }
+
+  /// Fetches as many at once.
+  void fetch(std::size_t lines) {
+    while (lines > 0) {
+      const Lines taken = take(lines);
+      if (taken.count == 0) return;
+      for (std::size_t i = 0; i < taken.count; ++i) taken.fetch(i);
+      lines -= taken.count;
+    }
   }
 
  private:

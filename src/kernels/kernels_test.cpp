@@ -137,6 +137,39 @@ TEST_P(Kernels, NormOfALargeMeanKeepsTheDeviations) {
   EXPECT_NEAR(y[1], (1 - mean) / deviation, 2e-3);
 }
 
+/// What explodes has large deviations and large gradients at once; dx and the gain's gradient are ordinary numbers.
+TEST_P(Kernels, NormBackwardOfLargeNumbersStaysFinite) {
+  const std::size_t rows = 5, width = 20;
+  for (const bool centred : {true, false}) {
+    const NormShape shape{.rows = rows, .width = width, .centred = centred};
+    std::vector<float> x(rows * width), dy(x.size()), gain(width, 1), y(x.size()), dx(x.size());
+    std::vector<float> gain_gradient(width), bias_gradient(width), statistics(2 * rows);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      x[i] = 1e10f * std::sin(static_cast<float>(i));
+      dy[i] = 1e30f * std::cos(0.7f * static_cast<float>(i));
+    }
+    norm_forward(shape, x.data(), gain.data(), nullptr, y.data(), statistics.data());
+    norm_backward(shape, dy.data(), x.data(), statistics.data(), gain.data(), 0, dx.data(), gain_gradient.data(),
+                  bias_gradient.data());
+    for (std::size_t row = 0; row < rows; ++row) {
+      const auto normed = [&](std::size_t i) {
+        return (static_cast<double>(x[row * width + i]) - statistics[2 * row]) * statistics[2 * row + 1];
+      };
+      double mean_e = 0, mean_dot = 0;
+      for (std::size_t i = 0; i < width; ++i) {
+        mean_e += centred ? static_cast<double>(dy[row * width + i]) / width : 0;
+        mean_dot += static_cast<double>(dy[row * width + i]) * normed(i) / width;
+      }
+      for (std::size_t i = 0; i < width; ++i)
+        EXPECT_NEAR(dx[row * width + i],
+                    statistics[2 * row + 1] * (dy[row * width + i] - mean_e - normed(i) * mean_dot),
+                    1e-5 * statistics[2 * row + 1] * 1e30)
+            << "centred " << centred;
+    }
+    for (const float g : gain_gradient) EXPECT_TRUE(std::isfinite(g));
+  }
+}
+
 /// Rows are taken four at a time: each must have the bits that it has alone, in both directions.
 TEST_P(Kernels, ARowOfANormHasTheSameBitsAmongOthers) {
   const std::size_t rows = 23, width = 37;
@@ -236,7 +269,8 @@ TEST_P(Kernels, ProductsOfAllShapes) {
     for (const std::size_t columns : {16u, 32u, 48u, 64u, 96u, 144u})
       for (const std::size_t terms : {1u, 16u, 130u, 300u})
         for (const bool transposed : {false, true})
-          for (const bool more : {false, true}) {
+          for (const int choices : {0, 1, 2, 3}) {
+            const bool more = choices % 2 != 0, in_panels = choices / 2 != 0;
             ProductCase given({.rows = rows,
                                .columns = columns,
                                .terms = terms,
@@ -244,7 +278,7 @@ TEST_P(Kernels, ProductsOfAllShapes) {
                                .a_transposed = transposed,
                                .c_step = columns + 2,
                                .add = more},
-                              /*in_panels=*/more);
+                              in_panels);
             ahead.add(given.a.data(), given.a.size());
             product(given.shape, given.a.data(), given.b.data(), given.c.data(), ahead);
             for (std::size_t i = 0; i < rows; ++i) {
@@ -259,14 +293,23 @@ TEST_P(Kernels, ProductsOfAllShapes) {
 TEST_P(Kernels, ARowOfAProductHasTheSameBitsAmongOthers) {
   FetchAhead ahead;
   const std::size_t rows = 23, columns = 80, terms = 200;
-  ProductCase given({.rows = rows, .columns = columns, .terms = terms, .a_step = terms, .c_step = columns}, true);
-  product(given.shape, given.a.data(), given.b.data(), given.c.data(), ahead);
-  ProductShape one = given.shape;
-  one.rows = 1;
-  for (std::size_t i = 0; i < rows; ++i) {
-    std::vector<float> alone(columns);
-    product(one, given.a.data() + i * terms, given.b.data(), alone.data(), ahead);
-    for (std::size_t j = 0; j < columns; ++j) ASSERT_EQ(alone[j], given.c[i * columns + j]) << i << ", " << j;
+  for (const bool transposed : {false, true}) {
+    const std::size_t a_step = transposed ? rows : terms;
+    ProductCase given({.rows = rows,
+                       .columns = columns,
+                       .terms = terms,
+                       .a_step = a_step,
+                       .a_transposed = transposed,
+                       .c_step = columns},
+                      /*in_panels=*/true);
+    product(given.shape, given.a.data(), given.b.data(), given.c.data(), ahead);
+    ProductShape one = given.shape;
+    one.rows = 1;
+    for (std::size_t i = 0; i < rows; ++i) {
+      std::vector<float> alone(columns);
+      product(one, given.a.data() + i * (transposed ? 1 : a_step), given.b.data(), alone.data(), ahead);
+      for (std::size_t j = 0; j < columns; ++j) ASSERT_EQ(alone[j], given.c[i * columns + j]) << i << ", " << j;
+    }
   }
 }
 
@@ -294,8 +337,15 @@ TEST(FetchingAhead, GivesRegionsLineByLineInTheOrderOfNeed) {
   expect(5, first.data() + 32, 1);
   expect(5, second.data(), 1);
   expect(5, nullptr, 0);
+  ahead.add(first.data(), first.size());
+  ahead.add(second.data(), second.size());
+  ahead.fetch(3);  // all of the first
+  expect(5, second.data(), 1);
   // What does not fit in any more is left out, not written over.
+  ahead.restart();
+  ahead.add(second.data(), second.size());
   for (int i = 0; i < 100; ++i) ahead.add(first.data(), first.size());
+  expect(1, second.data(), 1);
   ahead.restart();
   expect(1, nullptr, 0);
   ahead.add(second.data(), second.size());

@@ -20,8 +20,8 @@ struct Rows {
 class LinearMap {
  public:
   LinearMap() = default;
-  /// `packed`: `packed_size` floats that no other map of the segment uses.
-  LinearMap(const Parameter& weight, std::size_t in, std::size_t out, float* packed, FetchAhead& ahead);
+  /// Takes `packed_size` floats of the segment's room.
+  LinearMap(const Parameter& weight, std::size_t in, std::size_t out, WeightRoom& room, FetchAhead& ahead);
   static std::size_t packed_size(std::size_t in, std::size_t out);
 
   /// The calls of `forward` of one pass follow; or those of the two others. The weights do not change meanwhile.

@@ -187,8 +187,7 @@ HWY_FLATTEN void NormAgain(const NormShape& shape, const float* x, const float* 
 
 // Backward, with x̂ = (x − mean)·r and e = dy·gain: dx = r·(e − mean(e) − x̂·mean(e·x̂)), without mean(e) for RMSNorm.
 
-/// Adds to the gradients of gain and bias. Leaves for each row mean(e), 0 for RMSNorm, and mean(e·(x − mean))·r², which
-/// times x − mean is the last term of dx.
+/// Adds to the gradients of gain and bias. Leaves for each row mean(e), 0 for RMSNorm, and mean(e·x̂).
 HWY_INLINE void compute_gradient_means(const NormShape& shape, std::size_t rows, const float* dy, const float* x,
                                        const float* statistics, const float* gain, float* gain_gradient,
                                        float* bias_gradient, float* means) {
@@ -205,9 +204,10 @@ HWY_INLINE void compute_gradient_means(const NormShape& shape, std::size_t rows,
       Vector of_bias = bias_gradient != nullptr ? access.load(bias_gradient + i) : hn::Zero(d);
       for (std::size_t k = 0; k < count; ++k) {
         const std::size_t at = (first + k) * width + i;
-        const Vector deviation = hn::Sub(access.load(x + at), mean.row[k]);
-        const Vector g = hn::Mul(access.load(dy + at), scale), product = hn::Mul(g, deviation);
-        of_gain = hn::MulAdd(product, inverse.row[k], of_gain);
+        // x̂ first, which no deviation makes large: their product with a gradient can overflow.
+        const Vector normed = hn::Mul(hn::Sub(access.load(x + at), mean.row[k]), inverse.row[k]);
+        const Vector g = hn::Mul(access.load(dy + at), scale), product = hn::Mul(g, normed);
+        of_gain = hn::Add(of_gain, product);
         of_bias = hn::Add(of_bias, g);
         sum.row[k] = hn::MulAdd(g, gains, sum.row[k]);
         dot.row[k] = hn::MulAdd(product, gains, dot.row[k]);
@@ -215,10 +215,8 @@ HWY_INLINE void compute_gradient_means(const NormShape& shape, std::size_t rows,
       access.store(of_gain, gain_gradient + i);
       if (bias_gradient != nullptr) access.store(of_bias, bias_gradient + i);
     });
-    RowVector unused, r;
-    load_pairs<count>(statistics + 2 * first, unused, r);
     const RowVector mean_e = shape.centred ? hn::Mul(totals(sum), share) : hn::Zero(RowTag());
-    store_pairs<count>(mean_e, hn::Mul(hn::Mul(totals(dot), share), hn::Mul(r, r)), means + 2 * first);
+    store_pairs<count>(mean_e, hn::Mul(totals(dot), share), means + 2 * first);
   });
 }
 
@@ -231,14 +229,14 @@ HWY_INLINE void compute_gradient(const NormShape& shape, std::size_t rows, const
   const float* const before = keep != 0 ? dx : nullptr;
   for_each_group(rows, [&](std::size_t first, auto count) HWY_ATTR {
     const Group<count> mean(statistics + 2 * first, 2), inverse(statistics + 2 * first + 1, 2);
-    const Group<count> mean_e(means + 2 * first, 2), slope(means + 2 * first + 1, 2);
+    const Group<count> mean_e(means + 2 * first, 2), mean_dot(means + 2 * first + 1, 2);
     for_each_vector(width, [&](std::size_t i, auto access) HWY_ATTR {
       const Vector factor = hn::Mul(access.load(gain + i), scale);
       for (std::size_t k = 0; k < count; ++k) {
         const std::size_t at = (first + k) * width + i;
-        const Vector deviation = hn::Sub(access.load(x + at), mean.row[k]);
+        const Vector normed = hn::Mul(hn::Sub(access.load(x + at), mean.row[k]), inverse.row[k]);
         const Vector centred = hn::MulSub(access.load(dy + at), factor, mean_e.row[k]);
-        Vector own = hn::Mul(hn::NegMulAdd(deviation, slope.row[k], centred), inverse.row[k]);
+        Vector own = hn::Mul(hn::NegMulAdd(normed, mean_dot.row[k], centred), inverse.row[k]);
         if (before != nullptr) own = hn::MulAdd(kept, access.load(before + at), own);
         access.store(own, dx + at);
       }

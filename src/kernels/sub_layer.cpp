@@ -83,6 +83,7 @@ Stream FusedSubLayer::forward(const Stream& input, const Pass& pass, Inside* ins
   branch_squares_ = 0;
   workspace_->for_each_chunk([&](const Chunk& chunk) { forward(chunk); });
   if (inside != nullptr) fill(*inside);
+  if (!pass.keep) input_.reset();
   return {output_.tensor(workspace_->batch_sequences(), workspace_->batch_tokens()), {}};
 }
 
@@ -101,9 +102,9 @@ const float* FusedSubLayer::transform(const Chunk& chunk, const float* z, float*
   const std::size_t at = chunk.first_row * width_;
   const Parameter& bias = branch_->out_bias();
   f = term_ != nullptr ? term_ + at : workspace_->branch;
-  branch_->inner(chunk, z);
-  fetch_after_forward(chunk);
   float* const raw = norm_branch_ ? before_norm_branch_ + at : f;
+  branch_->inner(chunk, z);
+  fetch_after_forward(chunk, raw);
   branch_->out(chunk, raw);
   if (!norm_branch_ && term_ == nullptr) return bias.value;
   if (bias) add_bias(chunk.rows, width_, bias.value, raw);
@@ -129,10 +130,12 @@ void FusedSubLayer::forward(const Chunk& chunk) {
   if (norm_out_) norm_out_.forward(chunk, y, output);
 }
 
-void FusedSubLayer::fetch_after_forward(const Chunk& chunk) const {
+void FusedSubLayer::fetch_after_forward(const Chunk& chunk, const float* raw) const {
   FetchAhead& ahead = workspace_->ahead;
+  const std::size_t count = chunk.rows * width_;
   ahead.restart();
-  ahead.add((norm_out_ ? sum_ : output_).data() + chunk.first_row * width_, chunk.rows * width_);
+  if (raw != workspace_->branch) ahead.add(raw, count);
+  ahead.add((norm_out_ ? sum_ : output_).data() + chunk.first_row * width_, count);
   if (const Chunk following = workspace_->chunk_after(chunk); following.rows > 0)
     return branch_->fetch_written(following);
   if (next_ == nullptr) return;
@@ -148,8 +151,10 @@ void FusedSubLayer::fetch_after_backward(const Chunk& chunk) const {
 void FusedSubLayer::fetch_kept(const Chunk& chunk) const {
   if (!input_.defined()) return;  // under recompute, its forward pass comes again
   const std::size_t at = chunk.first_row * width_, count = chunk.rows * width_;
-  workspace_->ahead.add(input_.data_ptr<float>() + at, count);
   if (norm_out_) workspace_->ahead.add(sum_.data() + at, count);
+  for (const float* kept : {term_, before_norm_branch_})
+    if (kept != nullptr) workspace_->ahead.add(kept + at, count);
+  workspace_->ahead.add(input_.data_ptr<float>() + at, count);
   branch_->fetch_kept(chunk);
 }
 
@@ -167,7 +172,7 @@ void FusedSubLayer::fill(Inside& inside) {
   inside.branch = tensor(workspace_->shown_branch);
 }
 
-bool FusedSubLayer::set_gradients() {
+bool FusedSubLayer::set_gradients_next() {
   for (LinearMap* map : maps_) map->set_gradient();
   for (const std::span<float> gradient : other_gradients_) std::ranges::fill(gradient, 0.0f);
   return true;

@@ -25,7 +25,7 @@ class FusedSubLayer final : public Segment {
 
   Stream forward(const Stream& input, const Pass& pass, Inside* inside) override;
   Stream backward(const Stream& output_gradient) override;
-  bool set_gradients() override;
+  bool set_gradients_next() override;
 
   /// `next` runs after this one, on the way back before it: each fetches ahead for the other.
   void set_next(FusedSubLayer& next) {
@@ -43,7 +43,8 @@ class FusedSubLayer final : public Segment {
   void backward(const Chunk& chunk, float* gradient);
   void fill(Inside& inside);
   /// Says what to fetch while the last products of a chunk run: what comes behind it, in this sub-layer or the next.
-  void fetch_after_forward(const Chunk& chunk) const;
+  /// `raw`: where the last product of the branch goes.
+  void fetch_after_forward(const Chunk& chunk, const float* raw) const;
   void fetch_after_backward(const Chunk& chunk) const;
   void fetch_kept(const Chunk& chunk) const;
 

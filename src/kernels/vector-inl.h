@@ -24,7 +24,7 @@ using Tag = hn::CappedTag<float, 16>;
 using Vector = hn::Vec<Tag>;
 constexpr std::size_t lane_count = hn::MaxLanes(Tag());
 /// Vectors that the processor has names for.
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL || HWY_ARCH_ARM
+#if (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3) || HWY_ARCH_ARM_A64
 constexpr std::size_t registers = 32;
 #else
 constexpr std::size_t registers = 16;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "kernels/attention.h"
 #include "kernels/linear_map.h"
@@ -21,7 +22,9 @@ struct Widths {
 std::size_t widest_step(const Widths& w) { return std::max({3 * w.stream, wide_step(w.inner), w.classes}); }
 
 std::size_t most_packed(const Widths& w) {
-  const auto attention = LinearMap::packed_size(w.stream, 3 * w.stream) + LinearMap::packed_size(w.stream, w.stream);
+  const auto qkv =
+      std::max(LinearMap::packed_size(w.stream, 3 * w.stream), 3 * LinearMap::packed_size(w.stream, w.stream));
+  const auto attention = qkv + LinearMap::packed_size(w.stream, w.stream);
   const auto ffn = LinearMap::packed_size(w.stream, w.inner) + LinearMap::packed_size(w.inner, w.stream);
   return std::max({attention, ffn, LinearMap::packed_size(w.stream, w.classes)});
 }
@@ -92,6 +95,11 @@ float* Workspace::kept(std::int64_t block, SubLayerKind kind, const std::string&
   float*& buffer = shared_[{block % recompute_group, kind, name}];
   if (buffer == nullptr) buffer = floats(count);
   return buffer;
+}
+
+float* WeightRoom::take(std::size_t count) {
+  if (count > static_cast<std::size_t>(end_ - next_)) throw std::logic_error("no room for a segment's packed weights");
+  return std::exchange(next_, next_ + count);
 }
 
 float* Workspace::take_gradient(const at::Tensor& output_gradient) {

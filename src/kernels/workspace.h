@@ -119,7 +119,7 @@ class Workspace : public WorkspaceSizes {
   float *wide, *wide_gradient;                                // [chunk_rows, widest_inner]
   float* attention;                                           // scratch of the attention kernels
 
-  float* packed_weights;  // of the segment that runs
+  float* packed_weights;  // of the segment that runs: see WeightRoom
 
  private:
   Chunk chunk_from(std::size_t sequence) const {
@@ -131,6 +131,18 @@ class Workspace : public WorkspaceSizes {
   std::map<std::tuple<std::int64_t, SubLayerKind, std::string>, float*> shared_;  // block modulo the group
   Arena arena_;
   std::size_t batch_sequences_ = 0, batch_tokens_ = 0;
+};
+
+/// Hands out the workspace's room for the packed weights of one segment, map by map.
+class WeightRoom {
+ public:
+  explicit WeightRoom(Workspace& workspace)
+      : next_(workspace.packed_weights), end_(workspace.packed_weights + workspace.packed) {}
+  /// Throws std::logic_error where the segment has more maps than the workspace was made for.
+  float* take(std::size_t count);
+
+ private:
+  float *next_, *end_;
 };
 
 /// Where a parameter and its gradient lie; null where the model has no such parameter.

@@ -80,7 +80,7 @@ void GradientsInPassing::micro_batch(bool first, bool last) {
 void GradientsInPassing::before_backward(std::size_t index, Segment& segment) {
   if (!first_ || index == 0) return;
   const PhaseScope phase(Phase::gradient_norms);
-  if (!segment.set_gradients()) store_.zero_gradients(index);
+  if (!segment.set_gradients_next()) store_.zero_gradients(index);
 }
 
 void GradientsInPassing::after_backward(std::size_t index) {

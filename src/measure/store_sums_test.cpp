@@ -71,7 +71,7 @@ TEST(GradientSums, MadeInPassingAreThoseOfTheWholeBuffer) {
     const at::Tensor gradients = store.gradients().clone();
 
     for (const ParameterStore::Entry& entry : store.entries())
-      store.gradient(entry.name).fill_(7);  // of the step before
+      store.gradient(entry.name).fill_(NAN);  // of the step before
     GradientsInPassing in_passing(store);
     for (const bool last : {false, true}) {
       const Batch& batch = batches[last ? 1 : 0];

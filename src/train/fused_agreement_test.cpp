@@ -109,6 +109,30 @@ std::vector<Variant> variants() {
     c.data.vocabulary = 64;
     c.train.batch = 5;
   });
+  // Two chunks of two sequences and one of one, through products of our own in more than one panel.
+  const auto several_chunks = [](Config& c) {
+    c.model.depth = 1;
+    c.model.width = 80;
+    c.model.heads = 5;
+    c.model.ffn_width = 256;
+    c.data.context = 50;
+    c.data.vocabulary = 32;
+    c.train.batch = 5;
+  };
+  add("several_chunks", several_chunks);
+  add("several_chunks_accumulation", [=](Config& c) {
+    several_chunks(c);
+    c.train.accumulation = 2;
+  });
+  add("several_chunks_padding", [=](Config& c) {
+    several_chunks(c);
+    c.data.padding_fraction = 0.4;
+  });
+  add("several_chunks_recompute", [=](Config& c) {
+    several_chunks(c);
+    c.model.depth = 3;
+    c.compute.recompute = true;
+  });
   add("evaluation", [](Config& c) { c.train.evaluate_every = 1; });
   return all;
 }

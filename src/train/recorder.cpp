@@ -50,24 +50,24 @@ std::string file_name_of(const CsvFile& file) { return std::filesystem::path(fil
 /// Adds the time of a scope to the recorder's account.
 class Recorder::Stopwatch {
  public:
-  explicit Stopwatch(Recorder& recorder, double weight = 1) : recorder_(recorder), weight_(weight) {
-    if (weight_ != 0) start_ = Clock::now();
+  explicit Stopwatch(Recorder& recorder) : Stopwatch(recorder, 1) {}
+  /// For what is done at every segment of a step. In deep stacks that is little enough for the clock to show in it:
+  /// there every third is measured, other ones in the next step that is recorded, and counts for three.
+  static Stopwatch at_segment(Recorder& recorder, std::size_t segment) {
+    constexpr std::size_t few = 32, stride = 3;
+    if (recorder.stack_.layout().segments.size() <= few) return Stopwatch(recorder, 1);
+    return Stopwatch(recorder, (segment + recorder.recorded_steps_) % stride == 0 ? stride : 0);
   }
   ~Stopwatch() {
     if (weight_ != 0)
       recorder_.recording_seconds_ += weight_ * std::chrono::duration<double>(Clock::now() - start_).count();
   }
-  /// For what is done at every segment of a step. In deep stacks that is little enough for the clock to show in it:
-  /// there every fourth is measured, each in its turn, and counts for four.
-  Stopwatch(Recorder& recorder, std::size_t segment) : Stopwatch(recorder, weight_of(recorder, segment)) {}
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
 
  private:
-  static double weight_of(const Recorder& recorder, std::size_t segment) {
-    constexpr std::size_t few = 32, stride = 4;
-    if (recorder.stack_.layout().segments.size() <= few) return 1;
-    return (segment + static_cast<std::size_t>(recorder.last_step_)) % stride == 0 ? stride : 0;
+  Stopwatch(Recorder& recorder, double weight) : recorder_(recorder), weight_(weight) {
+    if (weight_ != 0) start_ = Clock::now();
   }
 
   PhaseScope phase_{Phase::recording};
@@ -194,6 +194,7 @@ double Recorder::seconds() const {
 Watcher* Recorder::watcher_for(std::int64_t step) {
   streams_due_ = !columns_.empty() && is_due(step, config_.record.layers_every, config_.train.steps);
   if (!streams_due_) return nullptr;
+  ++recorded_steps_;
   meter_.reset();
   if (details_) details_->reset();
   return this;
@@ -206,19 +207,19 @@ void Recorder::evaluation_starts() {
 
 void Recorder::forward_done(std::size_t segment, const Stream& input, const Stream& output, const Inside& inside,
                             const Batch& batch) {
-  const Stopwatch stopwatch(*this, segment);
+  const Stopwatch stopwatch = Stopwatch::at_segment(*this, segment);
   meter_.forward_done(segment, input, output, inside, batch);
   if (details_) details_->forward_done(segment, input, output, inside, batch);
 }
 
 void Recorder::gradient_arrived(std::size_t segment, const Stream& gradient) {
-  const Stopwatch stopwatch(*this, segment);
+  const Stopwatch stopwatch = Stopwatch::at_segment(*this, segment);
   meter_.gradient_arrived(segment, gradient);
   if (details_) details_->gradient_arrived(segment, gradient);
 }
 
 void Recorder::skip_gradient_found(std::size_t segment, const at::Tensor& gradient) {
-  const Stopwatch stopwatch(*this, segment);
+  const Stopwatch stopwatch = Stopwatch::at_segment(*this, segment);
   details_->skip_gradient_found(segment, gradient);
 }
 

@@ -108,6 +108,7 @@ class Recorder final : public Observer, private Watcher {
   bool owed_by_any_run_ = false;                // also where that step is not the last
   bool streams_due_ = false;
   std::int64_t last_step_ = 0;
+  std::size_t recorded_steps_ = 0;  // by this process
 
   Clock::time_point start_;
   double seconds_before_ = 0;  // of the run that this one goes on from
