@@ -89,7 +89,9 @@ constexpr auto timing = std::to_array<Column>({
     {"step", "the update that the row describes, from 1"},
     {"seconds", "wall-clock seconds since the start"},
     {"tokens_per_second", "tokens a second since the row before"},
-    {"recording_share", "share of the time since the row before that went into recording, 0 to 1"},
+    {"recording_share",
+     "share of the time since the row before that went into recording, 0 to 1; an estimate in stacks of more than 32 "
+     "segments"},
 });
 
 constexpr auto quantities = std::to_array<Column>({
