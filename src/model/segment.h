@@ -72,8 +72,8 @@ class Segment {
   /// dL/d(output) in, dL/d(input) out, for the last forward that was told to keep; adds parameter gradients into the
   /// store.
   virtual Stream backward(const Stream& output_gradient) = 0;
-  /// Tells the next backward to set the gradients of the segment's own parameters, whatever they hold, instead of adding
-  /// to them. False where a backend cannot: then they must be zero before it.
+  /// Tells the next backward to set the gradients of the segment's own parameters, whatever they hold, instead of
+  /// adding to them. False where a backend cannot: then they must be zero before it.
   virtual bool set_gradients_next() { return false; }
   /// The part of the latest backward's dL/d(input) that passed through the skip alone, where that pass asked for it and
   /// there is a skip; else undefined.
