@@ -111,7 +111,7 @@ HWY_INLINE void store_pairs(RowVector a, RowVector b, float* to) {
 
 HWY_INLINE RowVector share_of(std::size_t width) { return hn::Set(RowTag(), 1 / static_cast<float>(width)); }
 
-/// Leaves room for the inverses.
+/// Of each row, beside a zero where the inverse will stand.
 HWY_INLINE void compute_means(const NormShape& shape, std::size_t rows, const float* x, float* statistics) {
   const std::size_t width = shape.width;
   const RowVector share = share_of(width);
