@@ -10,7 +10,9 @@
 namespace gradflow {
 namespace {
 
-void fetch_gradient_and_weight(const LinearMap& map) {
+/// Of a map that the way back through `chunk` comes to; later chunks find both in the cache.
+void fetch_gradient_and_weight(const LinearMap& map, const Chunk& chunk) {
+  if (chunk.first_row != 0) return;
   map.fetch_weight_gradient();
   map.fetch_weight();
 }
@@ -75,7 +77,7 @@ class AttentionBranch final : public Branch {
   void out_backward(const Chunk& chunk, const float* df) override {
     const Kept kept = kept_of(chunk);
     float* const qkv_gradient = workspace_.wide_gradient;
-    for (const Projection& p : projections_) fetch_gradient_and_weight(p.map);
+    for (const Projection& p : projections_) fetch_gradient_and_weight(p.map, chunk);
     out_.add_weight_gradient(chunk.rows, {df, width_}, {kept.attended, width_});
     out_.input_gradient(chunk.rows, {df, width_}, {workspace_.inner_gradient, width_});
     attention_backward(shape(chunk), kept.qkv, biases(), visible(chunk), workspace_.inner_gradient, kept.statistics,
@@ -112,8 +114,7 @@ class AttentionBranch final : public Branch {
   void fetch_kept(const Chunk& chunk) const override {
     const Kept kept = kept_of(chunk);
     workspace_.ahead.add(kept.attended, chunk.rows * width_);
-    out_.fetch_weight_gradient();
-    out_.fetch_weight();
+    fetch_gradient_and_weight(out_, chunk);
     // Of the first sequence; the kernel fetches the others by itself.
     workspace_.ahead.add(kept.qkv, workspace_.batch_tokens() * 3 * width_);
   }
@@ -189,7 +190,7 @@ class FeedForwardBranch final : public Branch {
     out_.input_gradient(chunk.rows, {df, width_}, {workspace_.wide_gradient, step_});
     activation_backward(activation_, chunk.rows, inner_, entering(chunk), in_bias_.value, workspace_.wide,
                         workspace_.wide_gradient, step_, in_bias_.gradient);
-    fetch_gradient_and_weight(in_);
+    fetch_gradient_and_weight(in_, chunk);
     out_.add_weight_gradient(chunk.rows, {df, width_}, {workspace_.wide, step_});
   }
 
