@@ -69,6 +69,12 @@ at::Tensor ParameterStore::parameter(std::string_view name) const {
   return leaves_[found->second];
 }
 
+std::vector<at::Tensor*> ParameterStore::updated(int moments) {
+  std::vector<at::Tensor*> buffers{&values_, &first_moment_, &second_moment_};
+  buffers.resize(1 + static_cast<std::size_t>(moments));
+  return buffers;
+}
+
 void ParameterStore::zero_gradients(std::size_t segment) {
   const std::size_t first = first_entry(segment), last = first_entry(segment + 1);
   if (first == last) return;

@@ -48,6 +48,9 @@ class ParameterStore {
   at::Tensor& gradients() { return gradients_; }
   at::Tensor& first_moment() { return first_moment_; }
   at::Tensor& second_moment() { return second_moment_; }
+  /// The weights and as many of the two moments as the optimizer has: what an update changes. The buffer of a moment
+  /// that is not used takes no memory until it is written.
+  std::vector<at::Tensor*> updated(int moments);
 
   void zero_gradients() { gradients_.zero_(); }
   /// Those of one segment's own parameters, of a store on the CPU.

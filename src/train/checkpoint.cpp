@@ -58,19 +58,17 @@ struct NamedBytes {
 class StoreTensors {
  public:
   StoreTensors(ParameterStore& store, const TrainConfig& train) {
-    std::vector<std::pair<std::string_view, at::Tensor*>> flat = {
-        {"", &store.values()}, {"first_moment.", &store.first_moment()}, {"second_moment.", &store.second_moment()}};
-    // The buffer of one that is not used takes no memory until it is written.
-    flat.resize(1 + static_cast<std::size_t>(moment_count(train)));
+    const std::vector<at::Tensor*> flat = store.updated(moment_count(train));
     tensors_.reserve(flat.size() * store.entries().size() + store.buffers().size());
-    for (const auto& [name, buffer] : flat) {
-      const at::Tensor here = buffer->to(at::kCPU);
+    for (std::size_t b = 0; b < flat.size(); ++b) {
+      constexpr std::string_view prefixes[] = {"", "first_moment.", "second_moment."};
+      const at::Tensor here = flat[b]->to(at::kCPU);
       const std::size_t element = here.element_size();
       for (const ParameterStore::Entry& entry : store.entries())
-        tensors_.push_back({std::string(name) + entry.name, type_of(here), entry.shape,
+        tensors_.push_back({std::string(prefixes[b]) + entry.name, type_of(here), entry.shape,
                             bytes_of(here).subspan(static_cast<std::size_t>(entry.offset) * element,
                                                    static_cast<std::size_t>(entry.size) * element)});
-      copied_.emplace_back(*buffer, here);
+      copied_.emplace_back(*flat[b], here);
     }
     for (const auto& [name, buffer] : store.buffers()) {
       const at::Tensor here = buffer.to(at::kCPU);

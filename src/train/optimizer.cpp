@@ -107,8 +107,7 @@ UpdateSums Optimizer::apply_if_finite(double learning_rate, double clip_factor, 
   const bool careful = !(learning_rate < ordinary && grad_norm < ordinary && train_.epsilon > ordinary_epsilon &&
                          train_.weight_decay < ordinary_decay && learning_rate * train_.weight_decay <= 1);
   if (!careful) return apply(learning_rate, clip_factor);
-  std::vector<at::Tensor*> buffers{&store_.values(), &store_.first_moment(), &store_.second_moment()};
-  buffers.resize(1 + static_cast<std::size_t>(moment_count(train_)));
+  const std::vector<at::Tensor*> buffers = store_.updated(moment_count(train_));
   std::vector<at::Tensor> before;
   for (const at::Tensor* buffer : buffers) before.push_back(buffer->clone());
   UpdateSums sums = apply(learning_rate, clip_factor);
