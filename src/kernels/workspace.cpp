@@ -29,14 +29,19 @@ std::size_t most_packed(const Widths& w) {
   return std::max({attention, ffn, LinearMap::packed_size(w.stream, w.classes)});
 }
 
-/// Rows for which what a sub-layer works on stays in a second-level cache of 1 to 2 MB. Fewer make the products slow,
-/// those of the weight gradients above all; and where such a gradient fills the cache by itself, what counts is how
-/// often it is gone through. Measured: src/kernels/README.md.
-std::size_t rows_in_cache(std::size_t width) { return width <= 64 ? 256 : width <= 128 ? 128 : 512; }
+/// Rows for which what a sub-layer works on stays in a second-level cache of 1 to 2 MB. Our own product is as fast with
+/// few; a BLAS is slow with fewer, in weight gradients above all. Where such a gradient fills the cache by itself, what
+/// counts is how often it is gone through. Measured: src/kernels/README.md.
+std::size_t rows_in_cache(const Widths& w) {
+  if (w.stream > 128) return 512;
+  const bool own_products = LinearMap::packed_size(w.stream, w.inner) > 0;
+  if (own_products && w.stream > 32) return 64;
+  return w.stream <= 64 ? 256 : 128;
+}
 
 std::size_t rows_of_chunk(const Config& config) {
   const auto tokens = static_cast<std::size_t>(config.data.context);
-  return std::max<std::size_t>(1, rows_in_cache(static_cast<std::size_t>(config.model.width)) / tokens) * tokens;
+  return std::max<std::size_t>(1, rows_in_cache(Widths(config)) / tokens) * tokens;
 }
 
 }  // namespace
