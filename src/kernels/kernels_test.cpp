@@ -12,6 +12,7 @@
 #include "kernels/attention.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/elementwise.h"
+#include "kernels/gelu_expansions.h"
 #include "kernels/norm.h"
 #include "kernels/product.h"
 #include "kernels/reductions.h"
@@ -48,6 +49,33 @@ TEST_P(Kernels, GeluIsAccurateEverywhere) {
     EXPECT_NEAR(again[i], gelu(x[i]), 3e-7 * size) << x[i];
     EXPECT_NEAR(gradient[i], gelu_derivative(x[i]), 6e-7) << x[i];
   }
+}
+
+TEST(GeluExpansions, FollowTheNormalDistribution) {
+  const GeluExpansions& c = gelu_expansions();
+  for (std::size_t centre = 0; centre < gelu_centres; ++centre)
+    for (const double r : {-0.5, -0.3, 0.0, 0.2, 0.5}) {
+      double sum = 0;
+      for (std::size_t k = gelu_terms; k-- > 0;) sum = sum * r + static_cast<double>(c[k][centre]);
+      const double x = (static_cast<double>(centre) + r) / static_cast<double>(gelu_centres_per_unit);
+      EXPECT_NEAR(sum, 0.5 * std::erf(x / std::sqrt(2.0)), 5e-8) << x;
+    }
+}
+
+TEST_P(Kernels, GeluIsExactFarFromZero) {
+  const float x[] = {100, -100, 1e30f, -1e30f, infinity, nan};
+  float y[6], again[6], slope[] = {1, 1, 1, 1, 1, 1};
+  activation_forward(Activation::gelu, 1, 6, x, nullptr, y, 6);
+  activation_backward(Activation::gelu, 1, 6, x, nullptr, again, slope, 6, nullptr);
+  const float value[] = {100, 0, 1e30f, 0, infinity}, derivative[] = {1, 0, 1, 0, 1};
+  for (std::size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(y[i], value[i]) << x[i];
+    EXPECT_EQ(again[i], value[i]) << x[i];
+    EXPECT_EQ(slope[i], derivative[i]) << x[i];
+  }
+  EXPECT_TRUE(std::isnan(y[5]));
+  EXPECT_TRUE(std::isnan(again[5]));
+  EXPECT_TRUE(std::isnan(slope[5]));
 }
 
 /// y has the same bits whatever is shown of the terms, and the squares are those of the term that is shown.

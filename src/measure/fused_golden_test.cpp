@@ -40,11 +40,13 @@ double deviation(const testing::GoldenQuantity& q) {
 
 bool is_gradient(const testing::GoldenQuantity& q) { return q.kind.find("grad") != std::string::npos; }
 
-/// What float32 makes of this case: the largest deviation of the reference, of gradients and of everything else.
-std::map<bool, double> float_deviation(const std::vector<testing::GoldenQuantity>& reference) {
+/// What float32 makes of a case: the largest deviation of gradients and of everything else over sixteen draws of
+/// rounding.
+std::map<bool, double> float_deviation(const nlohmann::json& golden, const Config& config, const Batch& batch) {
   std::map<bool, double> worst;
-  for (const testing::GoldenQuantity& q : reference)
-    worst[is_gradient(q)] = std::max(worst[is_gradient(q)], deviation(q));
+  for (std::uint32_t draw = 0; draw < 16; ++draw)
+    for (const testing::GoldenQuantity& q : testing::golden_quantities_rounded(golden, config, batch, draw))
+      worst[is_gradient(q)] = std::max(worst[is_gradient(q)], deviation(q));
   return worst;
 }
 
@@ -52,16 +54,15 @@ TEST_P(FusedGolden, Reproduced) {
   const nlohmann::json golden = golden_case(GetParam());
   Config config = golden_config(golden.at("config"), Dtype::float32);
   const Batch batch = make_source(config)->training_batch(1, 0);
-  // Some of these nets of eight features multiply the rounding of float32 by a hundred. Where the reference in float32
-  // comes no nearer than 2e-6 either, a few times its distance is allowed (one order of addition is one draw of it),
-  // but for the loss.
-  auto in_float32 = float_deviation(golden_quantities(golden, config, batch, false, make_reference_segments));
+  // Some of these nets of eight features multiply the rounding of float32 by a hundred: one and a half times as far as
+  // it leads by itself is allowed, but not for the loss.
+  auto in_float32 = float_deviation(golden, config, batch);
   for (const std::string& level : simd_levels()) {
     force_simd_level(level);
     for (const bool recompute : {false, true}) {
       config.compute.recompute = recompute;
       for (const testing::GoldenQuantity& q : golden_quantities(golden, config, batch, recompute, make_fused_segments))
-        EXPECT_LE(deviation(q), q.kind == "loss" ? 2e-6 : std::max(2e-6, 4 * in_float32[is_gradient(q)]))
+        EXPECT_LE(deviation(q), q.kind == "loss" ? 2e-6 : std::max(2e-6, 1.5 * in_float32[is_gradient(q)]))
             << q.kind << " " << q.place << " at level " << level;
     }
   }

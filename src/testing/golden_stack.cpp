@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <random>
 
 #include "measure/store_sums.h"
 #include "measure/stream_statistics.h"
@@ -79,14 +81,10 @@ class Collected {
   std::vector<GoldenQuantity> quantities;
 };
 
-}  // namespace
-
-std::vector<GoldenQuantity> golden_quantities(const nlohmann::json& golden, const Config& config, const Batch& batch,
-                                              bool recompute, const SegmentFactory& make_segments, at::Device device) {
-  Stack stack(config, device, make_segments);
-  const Batch there = moved(batch, device);
-  const Pass pass{.batch = &there, .recompute = recompute};
-  StreamMeter meter(stack.layout(), device);
+std::vector<GoldenQuantity> quantities_of(Stack& stack, const nlohmann::json& golden, const Config& config,
+                                          const Batch& batch, Pass pass) {
+  pass.batch = &batch;
+  StreamMeter meter(stack.layout(), stack.store().values().device());
   LogitsWatcher logits;
   Watcher* const watchers[] = {&meter, &logits};
   const double loss = stack.forward(pass, watchers).item<double>();
@@ -99,6 +97,29 @@ std::vector<GoldenQuantity> golden_quantities(const nlohmann::json& golden, cons
   collected.add_parameter_gradients(golden, stack);
   collected.add_sites(golden.at("sites"), meter.statistics(), config.model.residual);
   return collected.quantities;
+}
+
+}  // namespace
+
+std::vector<GoldenQuantity> golden_quantities(const nlohmann::json& golden, const Config& config, const Batch& batch,
+                                              bool recompute, const SegmentFactory& make_segments, at::Device device) {
+  Stack stack(config, device, make_segments);
+  return quantities_of(stack, golden, config, moved(batch, device), {.recompute = recompute});
+}
+
+std::vector<GoldenQuantity> golden_quantities_rounded(const nlohmann::json& golden, const Config& config,
+                                                      const Batch& batch, std::uint32_t draw) {
+  Stack stack(config, at::kCPU, make_reference_segments);
+  const at::Tensor& weights = stack.store().values();
+  std::mt19937 random(draw);
+  float* const first = weights.data_ptr<float>();
+  for (float* w = first; w != first + weights.numel(); ++w) {
+    const std::uint32_t where = random() % 4;
+    if (*w == 0 || where > 1) continue;  // the gaps between tensors hold zeros
+    *w = std::nextafter(*w,
+                        where == 0 ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::infinity());
+  }
+  return quantities_of(stack, golden, config, batch, {});
 }
 
 void expect_golden(const nlohmann::json& golden, const Config& config, const Batch& batch, bool recompute) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -24,6 +25,10 @@ struct GoldenQuantity {
 std::vector<GoldenQuantity> golden_quantities(const nlohmann::json& golden, const Config& config, const Batch& batch,
                                               bool recompute, const SegmentFactory& make_segments,
                                               at::Device device = at::kCPU);
+/// The same on the CPU of the reference in float32, with half of the weights moved to the next float above or below:
+/// a draw of what the rounding of float32 does to this case. `draw`: which.
+std::vector<GoldenQuantity> golden_quantities_rounded(const nlohmann::json& golden, const Config& config,
+                                                      const Batch& batch, std::uint32_t draw);
 
 /// Expects them of the reference backend on the test device to 1e-9 relative in float64, 1e-4 otherwise.
 void expect_golden(const nlohmann::json& golden, const Config& config, const Batch& batch, bool recompute);
