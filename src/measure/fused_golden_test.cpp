@@ -40,11 +40,11 @@ double deviation(const testing::GoldenQuantity& q) {
 
 bool is_gradient(const testing::GoldenQuantity& q) { return q.kind.find("grad") != std::string::npos; }
 
-/// What float32 makes of a case: the largest deviation of gradients and of everything else over sixteen draws of
+/// What float32 makes of a case: the largest deviation of gradients and of everything else over 64 draws of
 /// rounding.
 std::map<bool, double> float_deviation(const nlohmann::json& golden, const Config& config, const Batch& batch) {
   std::map<bool, double> worst;
-  for (std::uint32_t draw = 0; draw < 16; ++draw)
+  for (std::uint32_t draw = 0; draw < 64; ++draw)
     for (const testing::GoldenQuantity& q : testing::golden_quantities_rounded(golden, config, batch, draw))
       worst[is_gradient(q)] = std::max(worst[is_gradient(q)], deviation(q));
   return worst;
@@ -54,8 +54,8 @@ TEST_P(FusedGolden, Reproduced) {
   const nlohmann::json golden = golden_case(GetParam());
   Config config = golden_config(golden.at("config"), Dtype::float32);
   const Batch batch = make_source(config)->training_batch(1, 0);
-  // Some of these nets of eight features multiply the rounding of float32 by a hundred: one and a half times as far as
-  // it leads by itself is allowed, but not for the loss.
+  // Some of these nets of eight features multiply the rounding of float32 by a hundred. Allowed is 2e-6, or one and a
+  // half times what rounding the weights does where that is more; of the loss always 2e-6.
   auto in_float32 = float_deviation(golden, config, batch);
   for (const std::string& level : simd_levels()) {
     force_simd_level(level);

@@ -112,12 +112,15 @@ std::vector<GoldenQuantity> golden_quantities_rounded(const nlohmann::json& gold
   Stack stack(config, at::kCPU, make_reference_segments);
   const at::Tensor& weights = stack.store().values();
   std::mt19937 random(draw);
+  constexpr float infinity = std::numeric_limits<float>::infinity();
   float* const first = weights.data_ptr<float>();
   for (float* w = first; w != first + weights.numel(); ++w) {
-    const std::uint32_t where = random() % 4;
-    if (*w == 0 || where > 1) continue;  // the gaps between tensors hold zeros
-    *w = std::nextafter(*w,
-                        where == 0 ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::infinity());
+    if (*w == 0) continue;  // the gaps between tensors hold zeros
+    switch (random() % 4) {
+      case 0: *w = std::nextafter(*w, -infinity); break;
+      case 1: *w = std::nextafter(*w, infinity); break;
+      default: break;
+    }
   }
   return quantities_of(stack, golden, config, batch, {});
 }

@@ -25,12 +25,12 @@ struct GoldenQuantity {
 std::vector<GoldenQuantity> golden_quantities(const nlohmann::json& golden, const Config& config, const Batch& batch,
                                               bool recompute, const SegmentFactory& make_segments,
                                               at::Device device = at::kCPU);
-/// The same on the CPU of the reference in float32, with half of the weights moved to the next float above or below:
-/// a draw of what the rounding of float32 does to this case. `draw`: which.
+/// The same of the reference backend on the CPU, for a configuration in float32, after each weight was moved to the
+/// float above or below with probability ½: what the rounding of float32 does to this case. `draw`: which of many.
 std::vector<GoldenQuantity> golden_quantities_rounded(const nlohmann::json& golden, const Config& config,
                                                       const Batch& batch, std::uint32_t draw);
 
-/// Expects them of the reference backend on the test device to 1e-9 relative in float64, 1e-4 otherwise.
+/// Expects `golden_quantities` of the reference backend on the test device to 1e-9 relative in float64, 1e-4 otherwise.
 void expect_golden(const nlohmann::json& golden, const Config& config, const Batch& batch, bool recompute);
 
 }  // namespace gradflow::testing
