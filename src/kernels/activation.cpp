@@ -61,9 +61,8 @@ class Gelu {
     const Tag d;
     // The minimum is its second operand where one is nan, which stays.
     const Vector t = hn::Min(hn::Set(d, gelu_last_centre), hn::Mul(hn::Abs(x), hn::Set(d, gelu_centres_per_unit)));
-    const Vector rounder = hn::Set(d, 12582912.0f);  // 1.5·2^23: the sum is an integer, in its low bits
-    const Vector rounded = hn::Add(t, rounder);
-    return {t, hn::Sub(t, hn::Sub(rounded, rounder)), hn::BitCast(hn::RebindToSigned<Tag>(), rounded)};
+    const Rounded nearest = rounded(t);
+    return {t, hn::Sub(t, nearest.whole), nearest.bits};
   }
   HWY_INLINE Vector coefficient(const Place& at, std::size_t k) const {
     // Of an index only the five low bits count. TwoTablesLookupLanes, of Highway since 1.0.5, wants no others set.

@@ -77,16 +77,27 @@ HWY_INLINE void for_each_vector(std::size_t width, const Body& body) {
 
 HWY_INLINE float total(Vector v) { return hn::GetLane(hn::SumOfLanes(Tag(), v)); }
 
+/// x rounded to an integer, |x| < 2^22: as a float, and in the low bits of an integer.
+struct Rounded {
+  Vector whole;
+  hn::Vec<hn::RebindToSigned<Tag>> bits;
+};
+HWY_INLINE Rounded rounded(Vector x) {
+  const Tag d;
+  // A float this large has no bits behind the point: the addition rounds x and leaves it as an integer in the low bits.
+  const Vector rounder = hn::Set(d, 12582912.0f);  // 1.5·2^23
+  const Vector sum = hn::Add(x, rounder);
+  return {hn::Sub(sum, rounder), hn::BitCast(hn::RebindToSigned<Tag>(), sum)};
+}
+
 /// 2^x, relative error 8e-8; 2^-126 below -126, where nothing here tells it from 0. nan stays nan.
 HWY_INLINE Vector exp2(Vector x) {
   const Tag d;
   const hn::RebindToSigned<Tag> integers;
   const Vector lowest = hn::Set(d, -126.0f);
   x = hn::IfThenElse(hn::Lt(x, lowest), lowest, x);
-  // A float this large has no bits behind the point: the addition rounds x and leaves it as an integer in the low bits.
-  const Vector rounder = hn::Set(d, 12582912.0f);  // 1.5·2^23
-  const Vector rounded = hn::Add(x, rounder), whole = hn::Sub(rounded, rounder);
-  const Vector r = hn::Sub(x, whole);  // in [-1/2, 1/2]
+  const Rounded nearest = rounded(x);
+  const Vector r = hn::Sub(x, nearest.whole);  // in [-1/2, 1/2]
   // Fitted for the least relative error.
   Vector p = hn::Set(d, 1.5345811e-4f);
   p = hn::MulAdd(p, r, hn::Set(d, 1.33999309e-3f));
@@ -95,7 +106,7 @@ HWY_INLINE Vector exp2(Vector x) {
   p = hn::MulAdd(p, r, hn::Set(d, 2.40226462e-1f));
   p = hn::MulAdd(p, r, hn::Set(d, 6.93147182e-1f));
   p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
-  const auto exponent = hn::ShiftLeft<23>(hn::Add(hn::BitCast(integers, rounded), hn::Set(integers, 127)));
+  const auto exponent = hn::ShiftLeft<23>(hn::Add(nearest.bits, hn::Set(integers, 127)));
   return hn::Mul(p, hn::BitCast(d, exponent));
 }
 

@@ -40,13 +40,11 @@ double deviation(const testing::GoldenQuantity& q) {
 
 bool is_gradient(const testing::GoldenQuantity& q) { return q.kind.find("grad") != std::string::npos; }
 
-/// What float32 makes of a case: the largest deviation of gradients and of everything else over 64 draws of
-/// rounding.
-std::map<bool, double> float_deviation(const nlohmann::json& golden, const Config& config, const Batch& batch) {
+/// The largest deviation, of gradients and of everything else.
+std::map<bool, double> largest_deviation(const std::vector<testing::GoldenQuantity>& quantities) {
   std::map<bool, double> worst;
-  for (std::uint32_t draw = 0; draw < 64; ++draw)
-    for (const testing::GoldenQuantity& q : testing::golden_quantities_rounded(golden, config, batch, draw))
-      worst[is_gradient(q)] = std::max(worst[is_gradient(q)], deviation(q));
+  for (const testing::GoldenQuantity& q : quantities)
+    worst[is_gradient(q)] = std::max(worst[is_gradient(q)], deviation(q));
   return worst;
 }
 
@@ -54,15 +52,22 @@ TEST_P(FusedGolden, Reproduced) {
   const nlohmann::json golden = golden_case(GetParam());
   Config config = golden_config(golden.at("config"), Dtype::float32);
   const Batch batch = make_source(config)->training_batch(1, 0);
-  // Some of these nets of eight features multiply the rounding of float32 by a hundred. Allowed is 2e-6, or one and a
-  // half times what rounding the weights does where that is more; of the loss always 2e-6.
-  auto in_float32 = float_deviation(golden, config, batch);
+  // Some of these nets of eight features multiply the rounding of float32 by a hundred. Where the reference in float32
+  // comes no nearer than 2e-6 either, a few times its distance is allowed, but for the loss. That distance is one draw
+  // of rounding, which may be a lucky one: values of the forward pass may also lie where rounding the weights leads
+  // them.
+  auto allowed = largest_deviation(golden_quantities(golden, config, batch, false, make_reference_segments));
+  for (auto& [gradients, limit] : allowed) limit = std::max(2e-6, 4 * limit);
+  for (std::uint32_t draw = 0; draw < 64; ++draw) {
+    auto rounded = largest_deviation(testing::golden_quantities_rounded(golden, config, batch, draw));
+    allowed[false] = std::max(allowed[false], rounded[false]);
+  }
   for (const std::string& level : simd_levels()) {
     force_simd_level(level);
     for (const bool recompute : {false, true}) {
       config.compute.recompute = recompute;
       for (const testing::GoldenQuantity& q : golden_quantities(golden, config, batch, recompute, make_fused_segments))
-        EXPECT_LE(deviation(q), q.kind == "loss" ? 2e-6 : std::max(2e-6, 1.5 * in_float32[is_gradient(q)]))
+        EXPECT_LE(deviation(q), q.kind == "loss" ? 2e-6 : allowed[is_gradient(q)])
             << q.kind << " " << q.place << " at level " << level;
     }
   }
